@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "calibration/predict/validation_case.h"
-#include "nccl/machine/machine_kind.h"
 #include "nccl/timing/profile.h"
 #include "nccl/tuning/communicator.h"
 #include "topology/cluster/cluster.h"

@@ -35,8 +35,8 @@ void slow_launch(nccl::LaunchProfile& launch, double factor) {
 
 void slow_latency(nccl::Profile& profile, double factor) {
   for (nccl::ProtocolTimes* const times :
-       {&profile.ring_base, &profile.tree_base, &profile.tree_network_extra,
-        &profile.nvlink.latency, &profile.pcie.latency, &profile.host.latency}) {
+       {&profile.ring_base, &profile.tree_base, &profile.tree_network_extra, &profile.nvlink,
+        &profile.pcie, &profile.host}) {
     slow(*times, factor);
   }
   for (SimTime* const time : {&profile.per_channel, &profile.pat_base, &profile.nvls_tree_sync,

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "calibration/fit/ledger.h"
-#include "nccl/machine/machine_kind.h"
+#include "nccl/timing/profile.h"
 #include "sim/units.h"
 
 namespace trainyard {

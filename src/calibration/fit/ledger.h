@@ -9,7 +9,7 @@
 #include "calibration/fit/refit.h"
 #include "calibration/predict/validation.h"
 #include "collectives/schedule/operation.h"
-#include "nccl/machine/machine_kind.h"
+#include "nccl/timing/profile.h"
 #include "sim/units.h"
 
 namespace trainyard {

@@ -16,7 +16,7 @@
 #include "calibration/solver/constant_fit.h"
 #include "collectives/schedule/operation.h"
 #include "hw/parts/catalogue.h"
-#include "nccl/timing/profile_basis.h"
+#include "nccl/timing/profile.h"
 #include "sim/units.h"
 
 namespace trainyard {

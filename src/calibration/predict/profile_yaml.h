@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calibration/predict/profile_constants.h"
-#include "nccl/timing/profile_basis.h"
+#include "nccl/timing/profile.h"
 
 namespace trainyard {
 

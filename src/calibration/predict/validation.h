@@ -25,7 +25,7 @@
 #include "calibration/measured/comparison.h"
 #include "calibration/predict/validation_case.h"
 #include "hw/parts/catalogue.h"
-#include "nccl/machine/machine_kind.h"
+#include "nccl/timing/profile.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {

@@ -22,7 +22,6 @@
 #include "collectives/run/run.h"
 #include "nccl/machine/job_nodes.h"
 #include "nccl/timing/timing.h"
-#include "nccl/timing/timing_traffic.h"
 #include "nccl/tuning/choice.h"
 #include "nccl/tuning/init.h"
 #include "nccl/tuning/tuner_csv.h"
@@ -103,10 +102,10 @@ class ChosenCalls {
   }
   // Bytes on links.
   [[nodiscard]] Load traffic(const MachineModel& machine, Bytes size) const {
-    nccl::CallTraffic traffic(machine.cluster, communicator_, machine.nccl,
-                              choice_.options.environment);
+    nccl::Timer timer(machine.cluster, communicator_, machine.nccl, choice_.options.environment,
+                      nccl::LaunchMode());
     const std::optional<nccl::CallPlan> call = plan(size);
-    return call ? traffic.of(*call, request_.root) : traffic.of(request_.operation, size);
+    return call ? timer.traffic(*call, request_.root) : timer.traffic(request_.operation, size);
   }
   [[nodiscard]] const nccl::Communicator& communicator() const { return communicator_; }
 

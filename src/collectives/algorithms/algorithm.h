@@ -90,6 +90,34 @@ struct AlgorithmRow {
 // An algorithm is known by the address of its row.
 using Algorithm = const AlgorithmRow*;
 
+[[nodiscard]] inline std::uint32_t rank_count(const ScheduleOptions& options) {
+  return static_cast<std::uint32_t>(options.layout.ranks());
+}
+
+// A schedule whose channels are alike, each with chunks, entries, lanes and connections of its own.
+// The lanes go through all ranks, once or several times for each channel.
+class ChannelSchedule : public Schedule {
+ public:
+  [[nodiscard]] RankId lane_rank(LaneId lane) const final { return RankId(lane.value() % ranks_); }
+
+ protected:
+  // The numbers of one channel.
+  struct Extent {
+    std::uint32_t chunks = 0;
+    std::uint32_t connections = 0;
+    std::uint32_t entries = 0;
+    std::uint32_t lanes_of_rank = 1;
+    bool rendezvous = false;
+    std::vector<std::int64_t> chunk_cuts = {};  // For all channels (ScheduleShape).
+  };
+  ChannelSchedule(std::string_view algorithm, Operation operation, const ScheduleOptions& options,
+                  const Extent& extent);
+  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+
+ private:
+  std::uint32_t ranks_;
+};
+
 // The builder of a row whose schedules are objects of one class.
 template <typename Built>
 std::unique_ptr<Schedule> build_schedule(Operation operation, const ScheduleOptions& options) {

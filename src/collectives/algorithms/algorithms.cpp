@@ -5,6 +5,13 @@
 #include <bit>
 
 namespace trainyard {
+namespace {
+
+std::uint32_t channel_count(const ScheduleOptions& options) {
+  return static_cast<std::uint32_t>(options.layout.channels());
+}
+
+}  // namespace
 
 std::int64_t partner_each_round(Operation /*operation*/, const RankLayout& layout) {
   return std::max<std::int64_t>(4, std::bit_width(static_cast<std::uint32_t>(layout.ranks())));
@@ -13,6 +20,21 @@ std::int64_t partner_each_round(Operation /*operation*/, const RankLayout& layou
 std::int64_t one_chunk(Operation /*operation*/, const RankLayout& /*layout*/) {
   return 1;
 }
+
+ChannelSchedule::ChannelSchedule(std::string_view algorithm, Operation operation,
+                                 const ScheduleOptions& options, const Extent& extent)
+    : Schedule({.operation = operation,
+                .algorithm = std::string(algorithm),
+                .ranks = options.layout.ranks(),
+                .channels = options.layout.channels(),
+                .root = options.root,
+                .rendezvous = extent.rendezvous,
+                .chunk_count = channel_count(options) * extent.chunks,
+                .entries = channel_count(options) * extent.entries,
+                .chunk_cuts = extent.chunk_cuts,
+                .lanes = channel_count(options) * rank_count(options) * extent.lanes_of_rank,
+                .connections = channel_count(options) * extent.connections}),
+      ranks_(rank_count(options)) {}
 
 std::optional<Algorithm> parse_algorithm(std::string_view name) {
   const auto* const found = std::ranges::find(kAlgorithms, name, &AlgorithmRow::name);

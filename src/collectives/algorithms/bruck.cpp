@@ -25,74 +25,51 @@ namespace trainyard {
 namespace {
 
 // Lane channel * N + rank; connection (channel * K + round) * N + source. Even steps send.
-class BruckSchedule : public Schedule {
+class BruckSchedule : public ChannelSchedule {
  public:
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override {
     return std::uint64_t{2} * rounds_;
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t rank = lane.value() % ranks_;
-    const std::uint32_t channel = lane.value() / ranks_;
+    const std::uint32_t rank = lane.value() % ranks();
+    const std::uint32_t channel = lane.value() / ranks();
     const auto round = static_cast<std::uint32_t>(index / 2);
     const bool sends = index % 2 == 0;
-    const std::uint32_t source = sends ? rank : source_of(rank, round);
+    const std::uint32_t source = sends ? rank : moved(rank, round, !upwards_);
     return {.kind = sends ? StepKind::Send : StepKind::Receive,
-            .connection = (channel * rounds_ + round) * ranks_ + source,
+            .connection = (channel * rounds_ + round) * ranks() + source,
             .chunks = message(channel, round, source)};
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t source = index % ranks_;
+    const std::uint32_t source = index % ranks();
     return {.source = RankId(source),
-            .target = RankId(target_of(source, index / ranks_ % rounds_))};
+            .target = RankId(moved(source, index / ranks() % rounds_, upwards_))};
   }
 
  protected:
-  BruckSchedule(Operation operation, const ScheduleOptions& options, std::uint32_t units,
-                std::uint32_t entries, int towards)
-      : Schedule(shape_of(operation, options, units, entries)),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
-        rounds_(rounds_of(ranks_)),
-        upwards_(towards > 0) {}
+  BruckSchedule(Operation operation, const ScheduleOptions& options, std::uint32_t chunks,
+                std::uint32_t entries, bool upwards)
+      : ChannelSchedule("bruck", operation, options,
+                        {.chunks = chunks,
+                         .connections = rounds_of(rank_count(options)) * rank_count(options),
+                         .entries = entries}),
+        rounds_(rounds_of(ranks())),
+        upwards_(upwards) {}
 
   [[nodiscard]] static std::uint32_t rounds_of(std::uint32_t ranks) {
     return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
   }
-  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t rounds() const { return rounds_; }
   // Returns the entries that this rank sends in the round.
   [[nodiscard]] virtual ChunkRange message(std::uint32_t channel, std::uint32_t round,
                                            std::uint32_t source) const = 0;
 
  private:
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options,
-                                std::uint32_t units, std::uint32_t entries) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = operation,
-            .algorithm = "bruck",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .chunk_count = channels * units,
-            .entries = channels * entries,
-            .lanes = channels * ranks,
-            .connections = channels * rounds_of(ranks) * ranks};
-  }
   [[nodiscard]] std::uint32_t moved(std::uint32_t rank, std::uint32_t round, bool up) const {
     const std::uint32_t distance = 1U << round;
-    return (rank + (up ? distance : ranks_ - distance)) % ranks_;
-  }
-  [[nodiscard]] std::uint32_t target_of(std::uint32_t rank, std::uint32_t round) const {
-    return moved(rank, round, upwards_);
-  }
-  [[nodiscard]] std::uint32_t source_of(std::uint32_t rank, std::uint32_t round) const {
-    return moved(rank, round, !upwards_);
+    return (rank + (up ? distance : ranks() - distance)) % ranks();
   }
 
-  std::uint32_t ranks_;
   std::uint32_t rounds_;
   bool upwards_;
 };
@@ -100,10 +77,8 @@ class BruckSchedule : public Schedule {
 // Chunk channel * N + block. Entry channel * 2N + b is block b mod N, so that ranges may go around.
 class BruckGather final : public BruckSchedule {
  public:
-  explicit BruckGather(const ScheduleOptions& options)
-      : BruckSchedule(Operation::AllGather, options,
-                      static_cast<std::uint32_t>(options.layout.ranks()),
-                      2 * static_cast<std::uint32_t>(options.layout.ranks()), -1) {}
+  BruckGather(Operation operation, const ScheduleOptions& options)
+      : BruckSchedule(operation, options, rank_count(options), 2 * rank_count(options), false) {}
 
   [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
     return entry / (2 * ranks()) * ranks() + entry % ranks();
@@ -121,8 +96,10 @@ class BruckGather final : public BruckSchedule {
 // H = N/2 rounded down: the j-th offset with the bit of the round, as this rank has it then.
 class BruckExchange final : public BruckSchedule {
  public:
-  explicit BruckExchange(const ScheduleOptions& options)
-      : BruckSchedule(Operation::AllToAll, options, squared(options), listed(options), 1),
+  BruckExchange(Operation operation, const ScheduleOptions& options)
+      : BruckSchedule(
+            operation, options, rank_count(options) * rank_count(options),
+            rounds_of(rank_count(options)) * rank_count(options) * (rank_count(options) / 2), true),
         half_(ranks() / 2) {}
 
   [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
@@ -138,14 +115,6 @@ class BruckExchange final : public BruckSchedule {
   }
 
  private:
-  static std::uint32_t squared(const ScheduleOptions& options) {
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return ranks * ranks;
-  }
-  static std::uint32_t listed(const ScheduleOptions& options) {
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return rounds_of(ranks) * ranks * (ranks / 2);
-  }
   [[nodiscard]] ChunkRange message(std::uint32_t channel, std::uint32_t round,
                                    std::uint32_t source) const override {
     // Offsets below N with this bit: whole periods of 2^(k+1), and what is left of the last.
@@ -158,13 +127,6 @@ class BruckExchange final : public BruckSchedule {
   std::uint32_t half_;
 };
 
-std::unique_ptr<Schedule> build_bruck(Operation operation, const ScheduleOptions& options) {
-  if (operation == Operation::AllGather) {
-    return std::make_unique<BruckGather>(options);
-  }
-  return std::make_unique<BruckExchange>(options);
-}
-
 // alltoall sends half of the blocks in each round.
 std::int64_t bruck_chunks(Operation operation, const RankLayout& layout) {
   const std::int64_t ranks = layout.ranks();
@@ -176,7 +138,12 @@ std::int64_t bruck_chunks(Operation operation, const RankLayout& layout) {
 
 constexpr AlgorithmRow kBruck{.name = "bruck",
                               .operations = {Operation::AllGather, Operation::AllToAll},
-                              .build = build_bruck,
+                              .build =
+                                  [](Operation operation, const ScheduleOptions& options) {
+                                    return operation == Operation::AllGather
+                                               ? build_schedule<BruckGather>(operation, options)
+                                               : build_schedule<BruckExchange>(operation, options);
+                                  },
                               .chunks = bruck_chunks};
 
 }  // namespace trainyard

@@ -17,9 +17,9 @@ namespace {
 // of it however many channels there are.
 class Dissemination final : public Schedule {
  public:
-  explicit Dissemination(const ScheduleOptions& options)
-      : Schedule(shape_of(options)),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+  Dissemination(Operation operation, const ScheduleOptions& options)
+      : Schedule(shape_of(operation, options)),
+        ranks_(rank_count(options)),
         rounds_(rounds_of(ranks_)) {}
 
   [[nodiscard]] RankId lane_rank(LaneId lane) const override { return RankId(lane.value()); }
@@ -45,9 +45,9 @@ class Dissemination final : public Schedule {
   static std::uint32_t rounds_of(std::uint32_t ranks) {
     return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
   }
-  static ScheduleShape shape_of(const ScheduleOptions& options) {
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = Operation::Barrier,
+  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options) {
+    const std::uint32_t ranks = rank_count(options);
+    return {.operation = operation,
             .algorithm = "dissemination",
             .ranks = options.layout.ranks(),
             .channels = options.layout.channels(),
@@ -63,10 +63,8 @@ class Dissemination final : public Schedule {
 
 }  // namespace
 
-constexpr AlgorithmRow kDissemination{
-    .name = "dissemination",
-    .operations = {Operation::Barrier},
-    .build = [](Operation /*operation*/, const ScheduleOptions& options)
-        -> std::unique_ptr<Schedule> { return std::make_unique<Dissemination>(options); }};
+constexpr AlgorithmRow kDissemination{.name = "dissemination",
+                                      .operations = {Operation::Barrier},
+                                      .build = build_schedule<Dissemination>};
 
 }  // namespace trainyard

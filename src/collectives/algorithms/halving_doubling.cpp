@@ -28,40 +28,38 @@ namespace trainyard {
 
 namespace {
 
-class HalvingDoubling final : public Schedule {
+class HalvingDoubling final : public ChannelSchedule {
  public:
   HalvingDoubling(std::string_view name, bool whole, Operation operation,
                   const ScheduleOptions& options)
-      : Schedule(shape_of(name, operation, options)),
+      : ChannelSchedule(name, operation, options,
+                        {.chunks = rank_count(options),
+                         .connections = (rounds_of(rank_count(options)) + 1) * rank_count(options),
+                         .rendezvous = true}),
         whole_(whole && operation == Operation::AllReduce),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
-        active_(std::bit_floor(ranks_)),
-        idle_(ranks_ - active_),
-        rounds_(static_cast<std::uint32_t>(std::bit_width(active_) - 1)) {
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+        idle_(ranks() - std::bit_floor(ranks())),
+        rounds_(rounds_of(ranks())) {
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
       programs_.push_back(program(operation, rank));
     }
   }
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    return programs_[lane.value() % ranks_].size();
+    return programs_[lane.value() % ranks()].size();
   }
   // The programs of a rank on all channels are alike but for the numbers of connections and chunks.
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t channel = lane.value() / ranks_;
-    Step step = programs_[lane.value() % ranks_][index];
-    step.connection += channel * (rounds_ + 1) * ranks_;
-    step.chunks.first += channel * ranks_;
+    const std::uint32_t channel = lane.value() / ranks();
+    Step step = programs_[lane.value() % ranks()][index];
+    step.connection += channel * (rounds_ + 1) * ranks();
+    step.chunks.first += channel * ranks();
     return step;
   }
   // Connection (channel * (rounds + 1) + round) * N + source: to the partner of that round, and in
   // the last "round" to the partner of the pair.
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t source = index % ranks_;
-    const std::uint32_t round = index / ranks_ % (rounds_ + 1);
+    const std::uint32_t source = index % ranks();
+    const std::uint32_t round = index / ranks() % (rounds_ + 1);
     std::uint32_t target = source;
     if (round == rounds_) {
       if (source < 2 * idle_) {
@@ -74,22 +72,9 @@ class HalvingDoubling final : public Schedule {
   }
 
  private:
-  static ScheduleShape shape_of(std::string_view name, Operation operation,
-                                const ScheduleOptions& options) {
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto rounds = static_cast<std::uint32_t>(std::bit_width(std::bit_floor(ranks)) - 1);
-    return {.operation = operation,
-            .algorithm = std::string(name),
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .rendezvous = true,
-            .chunk_count = channels * ranks,
-            .lanes = channels * ranks,
-            .connections = channels * (rounds + 1) * ranks};
+  static std::uint32_t rounds_of(std::uint32_t ranks) {
+    return static_cast<std::uint32_t>(std::bit_width(ranks) - 1);
   }
-
   [[nodiscard]] bool is_idle(std::uint32_t rank) const { return rank < 2 * idle_ && rank % 2 == 0; }
   [[nodiscard]] std::uint32_t number_of(std::uint32_t rank) const {
     return rank < 2 * idle_ ? rank / 2 : rank - idle_;
@@ -109,16 +94,16 @@ class HalvingDoubling final : public Schedule {
   void exchange(std::vector<Step>& steps, std::uint32_t rank, std::uint32_t round, ChunkRange sent,
                 StepKind kind, ChunkRange received) const {
     const std::uint32_t partner = rank_of(number_of(rank) ^ (1U << round));
-    steps.push_back({.kind = StepKind::Send, .connection = round * ranks_ + rank, .chunks = sent});
-    steps.push_back({.kind = kind, .connection = round * ranks_ + partner, .chunks = received});
+    steps.push_back({.kind = StepKind::Send, .connection = round * ranks() + rank, .chunks = sent});
+    steps.push_back({.kind = kind, .connection = round * ranks() + partner, .chunks = received});
   }
 
   [[nodiscard]] std::vector<Step> program(Operation operation, std::uint32_t rank) const {
     const bool reduces = operation != Operation::AllGather;
     const bool gathers = operation != Operation::ReduceScatter;
-    const ChunkRange everything{.first = 0, .count = ranks_};
-    const std::uint32_t to_pair = rounds_ * ranks_ + rank;
-    const std::uint32_t from_pair = rounds_ * ranks_ + (rank ^ 1U);
+    const ChunkRange everything{.first = 0, .count = ranks()};
+    const std::uint32_t to_pair = rounds_ * ranks() + rank;
+    const std::uint32_t from_pair = rounds_ * ranks() + (rank ^ 1U);
     std::vector<Step> steps;
     if (is_idle(rank)) {
       const ChunkRange own{.first = rank, .count = 1};
@@ -166,8 +151,6 @@ class HalvingDoubling final : public Schedule {
   }
 
   bool whole_;  // Exchanges everything every time.
-  std::uint32_t ranks_;
-  std::uint32_t active_;
   std::uint32_t idle_;
   std::uint32_t rounds_;
   std::vector<std::vector<Step>> programs_;  // One per rank, for channel 0; O(N log N) steps.

@@ -39,7 +39,7 @@ std::uint32_t least_ranks(const RankLayout& layout) {
 // Entries list them by column, then by server, then by rank: starts_[c * M + m] is the first of
 // server m in column c. Lane channel * N + rank. Connections of a channel: from rank r to head c of
 // its server r * k + c; back from the head N * k + r * k + c; then those of the columns in turn.
-class Hierarchical final : public Schedule {
+class Hierarchical final : public ChannelSchedule {
  public:
   Hierarchical(Operation operation, const ScheduleOptions& options)
       : Hierarchical(operation, options,
@@ -48,16 +48,13 @@ class Hierarchical final : public Schedule {
                                     .root = RankId(0),
                                     .pieces = 1})) {}
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    const Parts parts = parts_of(lane.value() % ranks_);
+    const Parts parts = parts_of(lane.value() % ranks());
     return parts.ins + parts.across + parts.outs;
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t channel = lane.value() / ranks_;
-    const Parts parts = parts_of(lane.value() % ranks_);
+    const std::uint32_t channel = lane.value() / ranks();
+    const Parts parts = parts_of(lane.value() % ranks());
     Step step = index < parts.ins ? step_in(parts, static_cast<std::uint32_t>(index))
                 : index < parts.ins + parts.across
                     ? step_across(parts, index - parts.ins)
@@ -68,17 +65,17 @@ class Hierarchical final : public Schedule {
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     const std::uint32_t within = index % connections_;
-    if (within >= 2 * ranks_ * heads_) {
-      const std::uint32_t of_columns = within - 2 * ranks_ * heads_;
+    if (within >= 2 * ranks() * heads_) {
+      const std::uint32_t of_columns = within - 2 * ranks() * heads_;
       const std::uint32_t column = of_columns / across_->shape().connections;
       const ScheduleConnection ends =
           across_->connection(of_columns % across_->shape().connections);
       return {.source = RankId(first_[ends.source.value()] + column),
               .target = RankId(first_[ends.target.value()] + column)};
     }
-    const std::uint32_t rank = within / heads_ % ranks_;
+    const std::uint32_t rank = within / heads_ % ranks();
     const std::uint32_t head = first_[node_[rank]] + within % heads_;
-    return within < ranks_ * heads_
+    return within < ranks() * heads_
                ? ScheduleConnection{.source = RankId(rank), .target = RankId(head)}
                : ScheduleConnection{.source = RankId(head), .target = RankId(rank)};
   }
@@ -100,9 +97,8 @@ class Hierarchical final : public Schedule {
 
   Hierarchical(Operation operation, const ScheduleOptions& options,
                std::unique_ptr<Schedule> across)
-      : Schedule(shape_of(operation, options, *across)),
+      : ChannelSchedule("hierarchical", operation, options, extent_of(operation, options, *across)),
         operation_(operation),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
         heads_(least_ranks(options.layout)),
         across_(std::move(across)),
         chunks_(shape().chunk_count / static_cast<std::uint32_t>(options.layout.channels())),
@@ -116,22 +112,15 @@ class Hierarchical final : public Schedule {
     list_chunks();
   }
 
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options,
-                                const Schedule& across) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    const auto nodes = static_cast<std::uint32_t>(options.layout.nodes());
+  static Extent extent_of(Operation operation, const ScheduleOptions& options,
+                          const Schedule& across) {
+    const std::uint32_t ranks = rank_count(options);
     const std::uint32_t heads = least_ranks(options.layout);
+    const auto nodes = static_cast<std::uint32_t>(options.layout.nodes());
     const bool by_rank = operation != Operation::AllReduce;
-    return {.operation = operation,
-            .algorithm = "hierarchical",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .chunk_count = channels * (by_rank ? ranks : heads * nodes),
-            .entries = by_rank ? channels * ranks : 0,
-            .lanes = channels * ranks,
-            .connections = channels * heads * (2 * ranks + across.shape().connections)};
+    return {.chunks = by_rank ? ranks : heads * nodes,
+            .connections = heads * (2 * ranks + across.shape().connections),
+            .entries = by_rank ? ranks : 0};
   }
 
   void list_chunks() {
@@ -173,7 +162,7 @@ class Hierarchical final : public Schedule {
     return rank * heads_ + head;
   }
   [[nodiscard]] std::uint32_t from_head(std::uint32_t rank, std::uint32_t head) const {
-    return (ranks_ + rank) * heads_ + head;
+    return (ranks() + rank) * heads_ + head;
   }
 
   // Ranks beyond the heads that a head stands for.
@@ -231,7 +220,7 @@ class Hierarchical final : public Schedule {
   // A step of the column, on its connections and entries.
   [[nodiscard]] Step step_across(const Parts& parts, std::uint64_t index) const {
     Step step = across_->step(LaneId(parts.node), index);
-    step.connection += heads_ * 2 * ranks_ + parts.local * across_->shape().connections;
+    step.connection += heads_ * 2 * ranks() + parts.local * across_->shape().connections;
     step.chunks = entries(parts.local, step.chunks.first, step.chunks.count);
     return step;
   }
@@ -263,7 +252,6 @@ class Hierarchical final : public Schedule {
   }
 
   Operation operation_;
-  std::uint32_t ranks_;
   std::uint32_t heads_;               // Heads per server.
   std::unique_ptr<Schedule> across_;  // Schedule of one column: its ranks are servers.
   std::uint32_t chunks_;              // Chunks per channel.

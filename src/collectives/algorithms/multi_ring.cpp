@@ -25,7 +25,7 @@ namespace {
 
 std::vector<std::uint32_t> dimensions_of(const ScheduleOptions& options) {
   std::vector<std::uint32_t> dimensions(options.dimensions.begin(), options.dimensions.end());
-  const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
+  const std::uint32_t ranks = rank_count(options);
   if (dimensions.empty()) {
     const auto local = static_cast<std::uint32_t>(options.layout.most_ranks_per_node());
     const auto nodes = static_cast<std::uint32_t>(options.layout.nodes());
@@ -41,18 +41,15 @@ std::vector<std::uint32_t> dimensions_of(const ScheduleOptions& options) {
 // coordinate, that of the first dimension of the channel most significant: what a rank still works
 // on after i dimensions is a range. Connection (channel * n + stage) * N + source, to the next of
 // the ring.
-class MultiRing final : public Schedule {
+class MultiRing final : public ChannelSchedule {
  public:
   MultiRing(Operation operation, const ScheduleOptions& options)
       : MultiRing(operation, options, dimensions_of(options)) {}
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override { return steps_; }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t rank = lane.value() % ranks_;
-    const std::uint32_t channel = lane.value() / ranks_;
+    const std::uint32_t rank = lane.value() % ranks();
+    const std::uint32_t channel = lane.value() / ranks();
     const Ways& ways = ways_[channel % ways_.size()];
     auto left = static_cast<std::uint32_t>(index);
     if (reduces_) {
@@ -74,24 +71,24 @@ class MultiRing final : public Schedule {
     CHECK(false, "a step beyond the end");
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t source = index % ranks_;
+    const std::uint32_t source = index % ranks();
     const auto stages = static_cast<std::uint32_t>(ways_.front().stages.size());
-    const Ways& ways = ways_[index / ranks_ / stages % ways_.size()];
-    const Stage& stage = ways.stages[index / ranks_ % stages];
+    const Ways& ways = ways_[index / ranks() / stages % ways_.size()];
+    const Stage& stage = ways.stages[index / ranks() % stages];
     const std::uint32_t here = coordinate(source, stage);
     const std::uint32_t step = ways.backwards ? stage.length - 1 : 1;
     return {.source = RankId(source),
             .target = RankId(moved(source, stage, (here + step) % stage.length))};
   }
   [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
-    const std::uint32_t channel = entry / ranks_;
-    std::uint32_t left = entry % ranks_;
+    const std::uint32_t channel = entry / ranks();
+    std::uint32_t left = entry % ranks();
     std::uint32_t block = 0;
     for (const Stage& stage : ways_[channel % ways_.size()].stages) {
       block += left / stage.blocks * stage.stride;
       left %= stage.blocks;
     }
-    return channel * ranks_ + block;
+    return channel * ranks() + block;
   }
 
  private:
@@ -112,8 +109,11 @@ class MultiRing final : public Schedule {
 
   MultiRing(Operation operation, const ScheduleOptions& options,
             const std::vector<std::uint32_t>& dimensions)
-      : Schedule(shape_of(operation, options, dimensions.size())),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+      : ChannelSchedule(
+            "multi-ring", operation, options,
+            {.chunks = rank_count(options),
+             .connections = static_cast<std::uint32_t>(dimensions.size()) * rank_count(options),
+             .entries = rank_count(options)}),
         reduces_(operation != Operation::AllGather) {
     const std::size_t turns = options.rotate_dimensions ? dimensions.size() : 1;
     for (const bool backwards : {false, true}) {
@@ -130,20 +130,6 @@ class MultiRing final : public Schedule {
     steps_ *= operation == Operation::AllReduce ? 2 : 1;
   }
 
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options,
-                                std::size_t dimensions) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = operation,
-            .algorithm = "multi-ring",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .chunk_count = channels * ranks,
-            .entries = channels * ranks,
-            .lanes = channels * ranks,
-            .connections = channels * static_cast<std::uint32_t>(dimensions) * ranks};
-  }
   static Ways ways_from(const std::vector<std::uint32_t>& dimensions, std::size_t first,
                         bool backwards) {
     Ways ways{.stages = {}, .backwards = backwards};
@@ -183,7 +169,7 @@ class MultiRing final : public Schedule {
       return ways.backwards ? (here + hops) % stage.length
                             : (here + 2 * stage.length - hops) % stage.length;
     };
-    std::uint32_t first = at.channel * ranks_;
+    std::uint32_t first = at.channel * ranks();
     for (std::uint32_t before = 0; before < at.stage; ++before) {
       first += coordinate(at.rank, ways.stages[before]) * ways.stages[before].blocks;
     }
@@ -193,11 +179,10 @@ class MultiRing final : public Schedule {
     return {.kind = sends     ? StepKind::Send
                     : reduces ? StepKind::Reduce
                               : StepKind::Receive,
-            .connection = (at.channel * stages + at.stage) * ranks_ + source,
+            .connection = (at.channel * stages + at.stage) * ranks() + source,
             .chunks = {.first = first, .count = stage.blocks}};
   }
 
-  std::uint32_t ranks_;
   bool reduces_;
   std::uint64_t steps_ = 0;
   std::vector<Ways> ways_;  // Channels take them in turn.

@@ -100,14 +100,15 @@ class PatOrder {
 
 // Chunk channel * N + block; lane channel * N + rank; connection (channel * K + dimension) * N +
 // source. Steps are the same for all ranks but for the offset of their blocks.
-class PatSchedule final : public Schedule {
+class PatSchedule final : public ChannelSchedule {
  public:
   PatSchedule(Operation operation, const ScheduleOptions& options)
-      : Schedule(shape_of(operation, options)),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
-        dimensions_(dimensions_of(ranks_)),
+      : ChannelSchedule("pat", operation, options,
+                        {.chunks = rank_count(options),
+                         .connections = dimensions_of(rank_count(options)) * rank_count(options)}),
+        dimensions_(dimensions_of(ranks())),
         forwards_(operation == Operation::ReduceScatter) {
-    const std::vector<PatEvent> events = pat_events(ranks_, most_pat_aggregation(ranks_));
+    const std::vector<PatEvent> events = pat_events(ranks(), most_pat_aggregation(ranks()));
     if (forwards_) {
       std::ranges::for_each(events, [this](const PatEvent& event) { add_reduction(event); });
     } else {
@@ -116,24 +117,21 @@ class PatSchedule final : public Schedule {
     }
   }
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override { return moves_.size(); }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t rank = lane.value() % ranks_;
-    const std::uint32_t channel = lane.value() / ranks_;
+    const std::uint32_t rank = lane.value() % ranks();
+    const std::uint32_t channel = lane.value() / ranks();
     const Move& move = moves_[index];
     const std::uint32_t source =
         move.kind == StepKind::Send ? rank : neighbour(rank, move.dimension, !forwards_);
     return {.kind = move.kind,
-            .connection = (channel * dimensions_ + move.dimension) * ranks_ + source,
-            .chunks = {.first = channel * ranks_ + (rank + move.offset) % ranks_, .count = 1}};
+            .connection = (channel * dimensions_ + move.dimension) * ranks() + source,
+            .chunks = {.first = channel * ranks() + (rank + move.offset) % ranks(), .count = 1}};
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t source = index % ranks_;
+    const std::uint32_t source = index % ranks();
     return {.source = RankId(source),
-            .target = RankId(neighbour(source, index / ranks_ % dimensions_, forwards_))};
+            .target = RankId(neighbour(source, index / ranks() % dimensions_, forwards_))};
   }
 
  private:
@@ -146,27 +144,15 @@ class PatSchedule final : public Schedule {
   static std::uint32_t dimensions_of(std::uint32_t ranks) {
     return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
   }
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = operation,
-            .algorithm = "pat",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .chunk_count = channels * ranks,
-            .lanes = channels * ranks,
-            .connections = channels * dimensions_of(ranks) * ranks};
-  }
 
   [[nodiscard]] std::uint32_t neighbour(std::uint32_t rank, std::uint32_t dimension,
                                         bool ahead) const {
     const std::uint32_t distance = 1U << dimension;
-    return (rank + (ahead ? distance : ranks_ - distance)) % ranks_;
+    return (rank + (ahead ? distance : ranks() - distance)) % ranks();
   }
 
   void add_reduction(const PatEvent& event) {
-    if (!event.is_leaf && event.child < ranks_) {
+    if (!event.is_leaf && event.child < ranks()) {
       moves_.push_back({.kind = StepKind::Reduce,
                         .dimension = pat_dimension(event.child),
                         .offset = event.parent});
@@ -183,14 +169,13 @@ class PatSchedule final : public Schedule {
                         .dimension = pat_dimension(event.parent),
                         .offset = event.parent});
     }
-    if (!event.is_leaf && event.child < ranks_) {
+    if (!event.is_leaf && event.child < ranks()) {
       moves_.push_back({.kind = StepKind::Send,
                         .dimension = pat_dimension(event.child),
                         .offset = event.parent});
     }
   }
 
-  std::uint32_t ranks_;
   std::uint32_t dimensions_;
   bool forwards_;  // Sends to higher ranks: reduce_scatter.
   std::vector<Move> moves_;

@@ -23,11 +23,12 @@ namespace trainyard {
 
 namespace {
 
-class RingSchedule : public Schedule {
+class RingSchedule : public ChannelSchedule {
  public:
   RingSchedule(Operation operation, const ScheduleOptions& options, std::uint32_t chunks_per_piece)
-      : Schedule(shape_of(operation, options, chunks_per_piece)),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+      : ChannelSchedule("ring", operation, options,
+                        {.chunks = static_cast<std::uint32_t>(options.pieces) * chunks_per_piece,
+                         .connections = rank_count(options)}),
         pieces_(static_cast<std::uint32_t>(options.pieces)) {
     for (int channel = 0; channel < options.layout.channels(); ++channel) {
       const std::vector<int> order = options.layout.ring_order(channel);
@@ -41,10 +42,9 @@ class RingSchedule : public Schedule {
   }
 
   // Lane and connection are both channel * N + rank; a connection leads to the next in the ring.
-  [[nodiscard]] RankId lane_rank(LaneId lane) const final { return RankId(lane.value() % ranks_); }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const final {
-    return {.source = RankId(index % ranks_),
-            .target = RankId(rank_at(index / ranks_, positions_[index] + 1))};
+    return {.source = RankId(index % ranks()),
+            .target = RankId(rank_at(index / ranks(), positions_[index] + 1))};
   }
 
  protected:
@@ -55,36 +55,19 @@ class RingSchedule : public Schedule {
     std::uint32_t incoming;
   };
   [[nodiscard]] Place place(LaneId lane) const {
-    const std::uint32_t channel = lane.value() / ranks_;
+    const std::uint32_t channel = lane.value() / ranks();
     const std::uint32_t position = positions_[lane.value()];
     return {.channel = channel,
             .position = position,
             .outgoing = lane.value(),
-            .incoming = channel * ranks_ + rank_at(channel, position + ranks_ - 1)};
+            .incoming = channel * ranks() + rank_at(channel, position + ranks() - 1)};
   }
   [[nodiscard]] std::uint32_t rank_at(std::uint32_t channel, std::uint32_t position) const {
-    return order_[channel * ranks_ + (position >= ranks_ ? position - ranks_ : position)];
+    return order_[channel * ranks() + (position >= ranks() ? position - ranks() : position)];
   }
-  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t pieces() const { return pieces_; }
 
  private:
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options,
-                                std::uint32_t chunks_per_piece) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto lanes = channels * static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = operation,
-            .algorithm = "ring",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .rendezvous = false,
-            .chunk_count = channels * static_cast<std::uint32_t>(options.pieces) * chunks_per_piece,
-            .lanes = lanes,
-            .connections = lanes};
-  }
-
-  std::uint32_t ranks_;
   std::uint32_t pieces_;
   std::vector<std::uint32_t> order_;      // Rank at each channel and position.
   std::vector<std::uint32_t> positions_;  // Position of each channel and rank.
@@ -94,7 +77,7 @@ class RingSchedule : public Schedule {
 class RingOfBlocks final : public RingSchedule {
  public:
   RingOfBlocks(Operation operation, const ScheduleOptions& options)
-      : RingSchedule(operation, options, static_cast<std::uint32_t>(options.layout.ranks())),
+      : RingSchedule(operation, options, rank_count(options)),
         rounds_(operation == Operation::AllReduce ? 2 * (ranks() - 1) : ranks() - 1),
         reducing_rounds_(operation == Operation::AllGather ? 0 : ranks() - 1),
         shift_(operation == Operation::ReduceScatter ? 1 : 0) {}
@@ -179,20 +162,17 @@ bool is_chain(Operation operation) {
   return operation == Operation::Broadcast || operation == Operation::Reduce;
 }
 
-std::unique_ptr<Schedule> build_ring(Operation operation, const ScheduleOptions& options) {
-  if (is_chain(operation)) {
-    return std::make_unique<Chain>(operation, options);
-  }
-  return std::make_unique<RingOfBlocks>(operation, options);
-}
-
 }  // namespace
 
 constexpr AlgorithmRow kRing{
     .name = "ring",
     .operations = {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter,
                    Operation::Broadcast, Operation::Reduce},
-    .build = build_ring,
+    .build =
+        [](Operation operation, const ScheduleOptions& options) {
+          return is_chain(operation) ? build_schedule<Chain>(operation, options)
+                                     : build_schedule<RingOfBlocks>(operation, options);
+        },
     .order = ChannelOrder::Walk,
     .stages = [](Operation operation, const RankLayout& layout) -> std::int64_t {
       return is_chain(operation) ? layout.ranks() - 1 : 0;

@@ -109,20 +109,17 @@ class SwingDimension {
 // rank r, the blocks in the order in which r sends them in reduce_scatter, its own block last. Lane
 // channel * N + rank. Connection ((channel * 2 + half) * steps + step) * N + source, half 1 being
 // all_gather.
-class Swing final : public Schedule {
+class Swing final : public ChannelSchedule {
  public:
   Swing(Operation operation, const ScheduleOptions& options)
       : Swing(operation, options, dimensions_of(options)) {}
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override {
     return std::uint64_t{4} * steps_;
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t rank = lane.value() % ranks_;
-    const std::uint32_t channel = lane.value() / ranks_;
+    const std::uint32_t rank = lane.value() % ranks();
+    const std::uint32_t channel = lane.value() / ranks();
     const auto round = static_cast<std::uint32_t>(index / 2);
     const bool sends = index % 2 == 0;
     const bool gathers = round >= steps_;
@@ -137,29 +134,29 @@ class Swing final : public Schedule {
     return {.kind = sends     ? StepKind::Send
                     : gathers ? StepKind::Receive
                               : StepKind::Reduce,
-            .connection = ((channel * 2 + (gathers ? 1 : 0)) * steps_ + number) * ranks_ + sender,
-            .chunks = {.first = (channel * ranks_ + holder) * ranks_ + turn.first,
+            .connection = ((channel * 2 + (gathers ? 1 : 0)) * steps_ + number) * ranks() + sender,
+            .chunks = {.first = (channel * ranks() + holder) * ranks() + turn.first,
                        .count = turn.count}};
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t source = index % ranks_;
-    const std::uint32_t half = index / ranks_ / steps_;
+    const std::uint32_t source = index % ranks();
+    const std::uint32_t half = index / ranks() / steps_;
     const Way way = way_of(half / 2);
-    const Turn& turn = way.walk.turns[index / ranks_ % steps_];
+    const Turn& turn = way.walk.turns[index / ranks() % steps_];
     const std::uint32_t target = half % 2 == 1
                                      ? turn.dimension->source(source, turn.step, way.mirrored)
                                      : turn.dimension->target(source, turn.step, way.mirrored);
     return {.source = RankId(source), .target = RankId(target)};
   }
   [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
-    const std::uint32_t channel = entry / ranks_ / ranks_;
+    const std::uint32_t channel = entry / ranks() / ranks();
     const Way way = way_of(channel);
-    const std::uint32_t offset = way.walk.offsets[entry % ranks_];
-    std::uint32_t block = entry / ranks_ % ranks_;
+    const std::uint32_t offset = way.walk.offsets[entry % ranks()];
+    std::uint32_t block = entry / ranks() % ranks();
     for (const SwingDimension& dimension : dimensions_) {
       block = dimension.at_offset(block, dimension.coordinate(offset), way.mirrored);
     }
-    return channel * ranks_ + block;
+    return channel * ranks() + block;
   }
 
  private:
@@ -187,13 +184,16 @@ class Swing final : public Schedule {
       dimensions.emplace_back(static_cast<std::uint32_t>(length), stride);
       stride *= static_cast<std::uint32_t>(length);
     }
-    CHECK(stride == static_cast<std::uint32_t>(ranks), "the ranks do not fill the grid");
+    CHECK(stride == rank_count(options), "the ranks do not fill the grid");
     return dimensions;
   }
 
   Swing(Operation operation, const ScheduleOptions& options, std::vector<SwingDimension> dimensions)
-      : Schedule(shape_of(operation, options, steps_of(dimensions))),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+      : ChannelSchedule("swing", operation, options,
+                        {.chunks = rank_count(options),
+                         .connections = 2 * steps_of(dimensions) * rank_count(options),
+                         .entries = rank_count(options) * rank_count(options),
+                         .rendezvous = true}),
         steps_(steps_of(dimensions)),
         mirrors_(options.rotate_dimensions),
         dimensions_(std::move(dimensions)) {
@@ -208,22 +208,6 @@ class Swing final : public Schedule {
       steps += dimension.steps();
     }
     return steps;
-  }
-
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options,
-                                std::uint32_t steps) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = operation,
-            .algorithm = "swing",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .rendezvous = true,
-            .chunk_count = channels * ranks,
-            .entries = channels * ranks * ranks,
-            .lanes = channels * ranks,
-            .connections = channels * 2 * steps * ranks};
   }
 
   [[nodiscard]] Walk walk_from(std::size_t first) const {
@@ -244,7 +228,7 @@ class Swing final : public Schedule {
       });
     };
     std::vector<std::vector<std::uint32_t>> sorted(steps_ + 1);
-    for (std::uint32_t offset = 0; offset < ranks_; ++offset) {
+    for (std::uint32_t offset = 0; offset < ranks(); ++offset) {
       sorted[static_cast<std::size_t>(leaves(offset) - walk.turns.begin())].push_back(offset);
     }
     for (std::uint32_t turn = 0; turn <= steps_; ++turn) {
@@ -262,7 +246,6 @@ class Swing final : public Schedule {
     return {.walk = walks_[channel % walks], .mirrored = mirrors_ && channel / walks % 2 == 1};
   }
 
-  std::uint32_t ranks_;
   std::uint32_t steps_;
   bool mirrors_;
   std::vector<SwingDimension> dimensions_;

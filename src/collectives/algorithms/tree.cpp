@@ -125,11 +125,13 @@ Tree build_tree(Operation operation, const ScheduleOptions& options, int channel
 // Lanes: (channel * 2 + direction) * N + rank, direction 0 up, 1 down. Connections: the same
 // numbers, up from the rank to its parent, down from its parent to the rank. Chunk channel * pieces
 // + piece.
-class TreeSchedule final : public Schedule {
+class TreeSchedule final : public ChannelSchedule {
  public:
   TreeSchedule(Operation operation, const ScheduleOptions& options)
-      : Schedule(shape_of(operation, options)),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+      : ChannelSchedule("tree", operation, options,
+                        {.chunks = static_cast<std::uint32_t>(options.pieces),
+                         .connections = 2 * rank_count(options),
+                         .lanes_of_rank = 2}),
         pieces_(static_cast<std::uint32_t>(options.pieces)),
         up_(operation != Operation::Broadcast),
         down_(operation != Operation::Reduce) {
@@ -138,21 +140,18 @@ class TreeSchedule final : public Schedule {
     }
   }
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
     return std::uint64_t{pieces_} * steps_per_piece(lane);
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t rank = lane.value() % ranks_;
-    const std::uint32_t channel = lane.value() / (2 * ranks_);
-    const bool downward = lane.value() / ranks_ % 2 == 1;
+    const std::uint32_t rank = lane.value() % ranks();
+    const std::uint32_t channel = lane.value() / (2 * ranks());
+    const bool downward = lane.value() / ranks() % 2 == 1;
     const Tree& tree = trees_[channel];
     const std::vector<std::uint32_t>& children = tree.children[rank];
     const bool is_root = tree.parent[rank] == kNoParent;
-    const std::uint32_t up = channel * 2 * ranks_;
-    const std::uint32_t down = up + ranks_;
+    const std::uint32_t up = channel * 2 * ranks();
+    const std::uint32_t down = up + ranks();
     const std::uint32_t per_piece = steps_per_piece(lane);
     const ChunkRange chunks{
         .first = channel * pieces_ + static_cast<std::uint32_t>(index / per_piece), .count = 1};
@@ -176,33 +175,19 @@ class TreeSchedule final : public Schedule {
     return {.kind = StepKind::Send, .connection = down + children[within], .chunks = chunks};
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t rank = index % ranks_;
-    const std::uint32_t parent = trees_[index / (2 * ranks_)].parent[rank];
+    const std::uint32_t rank = index % ranks();
+    const std::uint32_t parent = trees_[index / (2 * ranks())].parent[rank];
     const std::uint32_t other = parent == kNoParent ? rank : parent;
-    return index / ranks_ % 2 == 0
+    return index / ranks() % 2 == 0
                ? ScheduleConnection{.source = RankId(rank), .target = RankId(other)}
                : ScheduleConnection{.source = RankId(other), .target = RankId(rank)};
   }
 
  private:
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    return {.operation = operation,
-            .algorithm = "tree",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .rendezvous = false,
-            .chunk_count = channels * static_cast<std::uint32_t>(options.pieces),
-            .lanes = channels * 2 * ranks,
-            .connections = channels * 2 * ranks};
-  }
-
   [[nodiscard]] std::uint32_t steps_per_piece(LaneId lane) const {
-    const std::uint32_t rank = lane.value() % ranks_;
-    const Tree& tree = trees_[lane.value() / (2 * ranks_)];
-    const bool downward = lane.value() / ranks_ % 2 == 1;
+    const std::uint32_t rank = lane.value() % ranks();
+    const Tree& tree = trees_[lane.value() / (2 * ranks())];
+    const bool downward = lane.value() / ranks() % 2 == 1;
     const auto children = static_cast<std::uint32_t>(tree.children[rank].size());
     if (tree.parent[rank] == kNoParent) {
       // The root turns around in its upward lane.
@@ -211,7 +196,6 @@ class TreeSchedule final : public Schedule {
     return (downward ? down_ : up_) ? children + 1 : 0;
   }
 
-  std::uint32_t ranks_;
   std::uint32_t pieces_;
   bool up_;
   bool down_;

@@ -30,35 +30,33 @@ struct Classes {
 // the p-th rank in the order of the source's server; N^2 + target * N + source is that block. Lane
 // channel * N + rank. Connections of a channel: first hop rank * G + i, G the most ranks of a
 // server; second hop N * G + rank * H + the number of the target in its class, H the largest class.
-class TwoHop final : public Schedule {
+class TwoHop final : public ChannelSchedule {
  public:
-  explicit TwoHop(const ScheduleOptions& options) : TwoHop(options, classes_of(options.layout)) {}
+  TwoHop(Operation operation, const ScheduleOptions& options)
+      : TwoHop(operation, options, classes_of(options.layout)) {}
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
-    return RankId(lane.value() % ranks_);
-  }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    const Here here = here_of(lane.value() % ranks_);
+    const Here here = here_of(lane.value() % ranks());
     // A server has one rank in each of its own classes, to which it need not send.
     return std::uint64_t{2} * (here.locals - 1) + class_size(here) - 1 + nodes() - 1;
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t channel = lane.value() / ranks_;
-    const Here here = here_of(lane.value() % ranks_);
+    const std::uint32_t channel = lane.value() / ranks();
+    const Here here = here_of(lane.value() % ranks());
     Step step = step_of(here, static_cast<std::uint32_t>(index));
-    step.connection += channel * ranks_ * (most_locals_ + largest_class_);
-    step.chunks.first += channel * 2 * ranks_ * ranks_;
+    step.connection += channel * ranks() * (most_locals_ + largest_class_);
+    step.chunks.first += channel * 2 * ranks() * ranks();
     return step;
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t within = index % (ranks_ * (most_locals_ + largest_class_));
-    if (within < ranks_ * most_locals_) {
+    const std::uint32_t within = index % (ranks() * (most_locals_ + largest_class_));
+    if (within < ranks() * most_locals_) {
       const std::uint32_t rank = within / most_locals_;
       const Here here = here_of(rank);
       const std::uint32_t local = std::min(within % most_locals_, here.locals - 1);
       return {.source = RankId(rank), .target = RankId(rank - here.local + local)};
     }
-    const std::uint32_t of_second = within - ranks_ * most_locals_;
+    const std::uint32_t of_second = within - ranks() * most_locals_;
     const Here here = here_of(of_second / largest_class_);
     const Classes& classes = *here.classes;
     const std::uint32_t number = std::min(of_second % largest_class_, class_size(here) - 1);
@@ -66,14 +64,14 @@ class TwoHop final : public Schedule {
             .target = RankId(classes.order[classes.first[here.local] + number])};
   }
   [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
-    const std::uint32_t blocks = ranks_ * ranks_;
+    const std::uint32_t blocks = ranks() * ranks();
     const std::uint32_t channel = entry / (2 * blocks);
     const std::uint32_t within = entry % (2 * blocks);
-    const std::uint32_t row = within % blocks / ranks_;
-    const std::uint32_t column = within % ranks_;
+    const std::uint32_t row = within % blocks / ranks();
+    const std::uint32_t column = within % ranks();
     const std::uint32_t source = within < blocks ? row : column;
     const std::uint32_t target = within < blocks ? here_of(row).classes->order[column] : row;
-    return (channel * ranks_ + source) * ranks_ + target;
+    return (channel * ranks() + source) * ranks() + target;
   }
 
  private:
@@ -87,10 +85,13 @@ class TwoHop final : public Schedule {
     const Classes* classes;
   };
 
-  TwoHop(const ScheduleOptions& options, ClassesBySize classes)
-      : Schedule(shape_of(options, classes)),
-        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
-        most_locals_(static_cast<std::uint32_t>(options.layout.most_ranks_per_node())),
+  TwoHop(Operation operation, const ScheduleOptions& options, ClassesBySize classes)
+      : ChannelSchedule(
+            "two-hop", operation, options,
+            {.chunks = rank_count(options) * rank_count(options),
+             .connections = rank_count(options) * (most_locals(options) + largest(classes)),
+             .entries = 2 * rank_count(options) * rank_count(options)}),
+        most_locals_(most_locals(options)),
         largest_class_(largest(classes)),
         classes_(std::move(classes)) {
     for (const int first : options.layout.first_ranks()) {
@@ -133,19 +134,8 @@ class TwoHop final : public Schedule {
     }
     return most;
   }
-  static ScheduleShape shape_of(const ScheduleOptions& options, const ClassesBySize& classes) {
-    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
-    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
-    const auto locals = static_cast<std::uint32_t>(options.layout.most_ranks_per_node());
-    return {.operation = Operation::AllToAll,
-            .algorithm = "two-hop",
-            .ranks = options.layout.ranks(),
-            .channels = options.layout.channels(),
-            .root = options.root,
-            .chunk_count = channels * ranks * ranks,
-            .entries = channels * 2 * ranks * ranks,
-            .lanes = channels * ranks,
-            .connections = channels * ranks * (locals + largest(classes))};
+  static std::uint32_t most_locals(const ScheduleOptions& options) {
+    return static_cast<std::uint32_t>(options.layout.most_ranks_per_node());
   }
 
   [[nodiscard]] std::uint32_t nodes() const {
@@ -192,19 +182,18 @@ class TwoHop final : public Schedule {
     const Classes& classes = *here_of(rank).classes;
     return {.kind = kind,
             .connection = rank * most_locals_ + target,
-            .chunks = {.first = rank * ranks_ + classes.first[target],
+            .chunks = {.first = rank * ranks() + classes.first[target],
                        .count = classes.first[target + 1] - classes.first[target]}};
   }
   // From a rank to the number-th of its class, with what all of its server have for that.
   [[nodiscard]] Step second_hop(StepKind kind, const Here& from, std::uint32_t number) const {
     const std::uint32_t target = from.classes->order[from.classes->first[from.local] + number];
     return {.kind = kind,
-            .connection = ranks_ * most_locals_ + from.rank * largest_class_ + number,
-            .chunks = {.first = ranks_ * ranks_ + target * ranks_ + first_[from.node],
+            .connection = ranks() * most_locals_ + from.rank * largest_class_ + number,
+            .chunks = {.first = ranks() * ranks() + target * ranks() + first_[from.node],
                        .count = from.locals}};
   }
 
-  std::uint32_t ranks_;
   std::uint32_t most_locals_;
   std::uint32_t largest_class_;
   ClassesBySize classes_;
@@ -217,8 +206,7 @@ class TwoHop final : public Schedule {
 constexpr AlgorithmRow kTwoHop{
     .name = "two-hop",
     .operations = {Operation::AllToAll},
-    .build = [](Operation /*operation*/, const ScheduleOptions& options)
-        -> std::unique_ptr<Schedule> { return std::make_unique<TwoHop>(options); },
+    .build = build_schedule<TwoHop>,
     .need = ClusterNeed::TwoLevels,
     // Its server, and the ranks of its class in the others.
     .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {

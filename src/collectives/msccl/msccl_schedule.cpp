@@ -105,11 +105,11 @@ class Places {
   int scratches_ = 0;  // The most that any GPU has.
 };
 
-class MscclSchedule final : public Schedule {
+class MscclSchedule final : public StoredSchedule {
  public:
-  MscclSchedule(ScheduleShape shape, std::vector<StoredSchedule::Lane> lanes,
+  MscclSchedule(ScheduleShape shape, std::vector<Lane> lanes,
                 std::vector<ScheduleConnection> connections, const MscclAlgorithm& algorithm)
-      : Schedule(std::move(shape)), lanes_(std::move(lanes)), connections_(std::move(connections)) {
+      : StoredSchedule(std::move(shape), std::move(lanes), std::move(connections)) {
     const Places places(algorithm);
     const std::vector<std::optional<std::uint32_t>> nothing(this->shape().chunk_count);
     before_.assign(algorithm.gpus.size(), nothing);
@@ -130,16 +130,6 @@ class MscclSchedule final : public Schedule {
     }
   }
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override { return lanes_[lane.value()].rank; }
-  [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    return lanes_[lane.value()].steps.size();
-  }
-  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    return lanes_[lane.value()].steps[index];
-  }
-  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    return connections_[index];
-  }
   [[nodiscard]] std::optional<std::uint32_t> datum_before(RankId rank,
                                                           std::uint32_t chunk) const override {
     return before_[rank.value()][chunk];
@@ -151,8 +141,6 @@ class MscclSchedule final : public Schedule {
   [[nodiscard]] std::string chunk_name(std::uint32_t chunk) const override { return names_[chunk]; }
 
  private:
-  std::vector<StoredSchedule::Lane> lanes_;
-  std::vector<ScheduleConnection> connections_;
   Data before_;
   Data after_;
   std::vector<std::string> names_;  // One per place.

@@ -5,36 +5,27 @@ namespace trainyard {
 
 namespace {
 
-class PiecewiseSchedule final : public Schedule {
+class PiecewiseSchedule final : public StoredSchedule {
  public:
-  PiecewiseSchedule(const ScheduleShape& shape, std::uint32_t pieces,
-                    std::uint32_t chunks_per_piece, std::vector<StoredSchedule::Lane> lanes,
-                    std::vector<ScheduleConnection> connections)
-      : Schedule(shape),
+  PiecewiseSchedule(ScheduleShape shape, std::uint32_t pieces, std::uint32_t chunks_per_piece,
+                    std::vector<Lane> lanes, std::vector<ScheduleConnection> connections)
+      : StoredSchedule(std::move(shape), std::move(lanes), std::move(connections)),
         pieces_(pieces),
-        chunks_per_piece_(chunks_per_piece),
-        lanes_(std::move(lanes)),
-        connections_(std::move(connections)) {}
+        chunks_per_piece_(chunks_per_piece) {}
 
-  [[nodiscard]] RankId lane_rank(LaneId lane) const override { return lanes_[lane.value()].rank; }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    return std::uint64_t{pieces_} * lanes_[lane.value()].steps.size();
+    return pieces_ * StoredSchedule::step_count(lane);
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::vector<Step>& steps = lanes_[lane.value()].steps;
-    Step step = steps[index % steps.size()];
-    step.chunks.first += static_cast<std::uint32_t>(index / steps.size()) * chunks_per_piece_;
+    const std::vector<Step>& of_piece = steps(lane);
+    Step step = of_piece[index % of_piece.size()];
+    step.chunks.first += static_cast<std::uint32_t>(index / of_piece.size()) * chunks_per_piece_;
     return step;
-  }
-  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    return connections_[index];
   }
 
  private:
   std::uint32_t pieces_;
   std::uint32_t chunks_per_piece_;
-  std::vector<StoredSchedule::Lane> lanes_;
-  std::vector<ScheduleConnection> connections_;
 };
 
 }  // namespace
@@ -53,8 +44,8 @@ std::unique_ptr<Schedule> PiecewiseBuilder::build() && {
   shape_.chunk_count = pieces_ * chunks_per_piece_;
   shape_.lanes = static_cast<std::uint32_t>(lanes_.size());
   shape_.connections = static_cast<std::uint32_t>(connections_.size());
-  return std::make_unique<PiecewiseSchedule>(shape_, pieces_, chunks_per_piece_, std::move(lanes_),
-                                             std::move(connections_));
+  return std::make_unique<PiecewiseSchedule>(std::move(shape_), pieces_, chunks_per_piece_,
+                                             std::move(lanes_), std::move(connections_));
 }
 
 }  // namespace trainyard

@@ -22,22 +22,6 @@ StoredSchedule::StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
         "the number of connections differs from the shape");
 }
 
-StoredSchedule::StoredSchedule(const Schedule& other) : Schedule(other.shape()) {
-  for (std::uint32_t lane = 0; lane < shape().lanes; ++lane) {
-    Lane copy{.rank = other.lane_rank(LaneId(lane)), .steps = {}};
-    for (std::uint64_t index = 0; index < other.step_count(LaneId(lane)); ++index) {
-      copy.steps.push_back(other.step(LaneId(lane), index));
-    }
-    lanes_.push_back(std::move(copy));
-  }
-  for (std::uint32_t index = 0; index < shape().connections; ++index) {
-    connections_.push_back(other.connection(index));
-  }
-  for (std::uint32_t entry = 0; entry < shape().entries; ++entry) {
-    listing_.push_back(other.chunk_at(entry));
-  }
-}
-
 Chunking::Chunking(const ScheduleShape& shape, Bytes size)
     : cuts_(shape.chunk_cuts),
       total_(size.count()),

@@ -132,9 +132,8 @@ class Schedule {
   ScheduleShape shape_;
 };
 
-// A schedule written out step by step: for hand-made and imported ones, and for tests that change
-// one.
-class StoredSchedule final : public Schedule {
+// A schedule that is written out step by step.
+class StoredSchedule : public Schedule {
  public:
   struct Lane {
     RankId rank;
@@ -143,8 +142,6 @@ class StoredSchedule final : public Schedule {
 
   StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
                  std::vector<ScheduleConnection> connections);
-  // A copy of any schedule.
-  explicit StoredSchedule(const Schedule& other);
 
   [[nodiscard]] RankId lane_rank(LaneId lane) const override { return lanes_[lane.value()].rank; }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
@@ -156,17 +153,15 @@ class StoredSchedule final : public Schedule {
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     return connections_[index];
   }
-  [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
-    return listing_.empty() ? entry : listing_[entry];
-  }
 
-  [[nodiscard]] std::vector<Lane>& lanes() { return lanes_; }
-  [[nodiscard]] std::vector<ScheduleConnection>& connections() { return connections_; }
+ protected:
+  [[nodiscard]] const std::vector<Step>& steps(LaneId lane) const {
+    return lanes_[lane.value()].steps;
+  }
 
  private:
   std::vector<Lane> lanes_;
   std::vector<ScheduleConnection> connections_;
-  std::vector<std::uint32_t> listing_;
 };
 
 // How the bytes of a message size, in the sense of nccl-tests, are cut into the chunks of a

@@ -6,15 +6,6 @@
 namespace trainyard::nccl {
 namespace {
 
-void find_gpus(const std::vector<NcclPci>& pcis, std::vector<const NcclGpu*>& gpus) {
-  for (const NcclPci& pci : pcis) {
-    for (const NcclGpu& gpu : pci.gpus) {
-      gpus.push_back(&gpu);
-    }
-    find_gpus(pci.pcis, gpus);
-  }
-}
-
 bool has_own_ranks(const std::vector<const NcclGpu*>& gpus) {
   std::vector<int> ranks;
   for (const NcclGpu* gpu : gpus) {
@@ -32,9 +23,11 @@ std::map<const NcclGpu*, int> number_gpus(const std::vector<NcclSystem>& servers
   int next = 0;
   for (const NcclSystem& server : servers) {
     std::vector<const NcclGpu*> gpus;
-    for (const NcclCpu& cpu : server.cpus) {
-      find_gpus(cpu.pcis, gpus);
-    }
+    visit_devices(server, [&gpus](const NcclPci& device) {
+      for (const NcclGpu& gpu : device.gpus) {
+        gpus.push_back(&gpu);
+      }
+    });
     if (has_own_ranks(gpus)) {
       std::sort(gpus.begin(), gpus.end(),
                 [](const NcclGpu* a, const NcclGpu* b) { return *a->rank < *b->rank; });

@@ -6,29 +6,27 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "nccl/machine/gpu_ranks.h"
-#include "nccl/machine/machine_import.h"
+#include "nccl/machine/nic_groups.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
+#include "topology/cluster/server_kinds.h"
+#include "topology/exchange/server_export.h"
+#include "topology/graph/switch_graph.h"
 
 namespace trainyard::nccl {
 namespace {
 
-template <typename Devices, typename Visit>
-void visit_devices(Devices& devices, const Visit& visit) {
-  for (auto& device : devices) {
-    visit(device);
-    visit_devices(device.pcis, visit);
-  }
-}
-
 int gpu_count(const NcclSystem& system) {
   std::size_t count = 0;
-  for (const NcclCpu& cpu : system.cpus) {
-    visit_devices(cpu.pcis, [&count](const NcclPci& device) { count += device.gpus.size(); });
-  }
+  visit_devices(system, [&count](const NcclPci& device) { count += device.gpus.size(); });
   return static_cast<int>(count);
 }
 
@@ -37,19 +35,15 @@ NcclSystem first_gpus(const NcclSystem& system, int count) {
   std::vector<NcclSystem> servers{system};
   const std::map<const NcclGpu*, int> ranks = number_gpus(servers);
   std::vector<bool> kept;  // In the order of the file.
-  for (const NcclCpu& cpu : servers.front().cpus) {
-    visit_devices(cpu.pcis, [&](const NcclPci& device) {
-      for (const NcclGpu& gpu : device.gpus) {
-        kept.push_back(ranks.at(&gpu) < count);
-      }
-    });
-  }
+  visit_devices(servers.front(), [&](const NcclPci& device) {
+    for (const NcclGpu& gpu : device.gpus) {
+      kept.push_back(ranks.at(&gpu) < count);
+    }
+  });
   std::size_t position = 0;
-  for (NcclCpu& cpu : servers.front().cpus) {
-    visit_devices(cpu.pcis, [&](NcclPci& device) {
-      std::erase_if(device.gpus, [&](const NcclGpu&) { return !kept[position++]; });
-    });
-  }
+  visit_devices(servers.front(), [&](NcclPci& device) {
+    std::erase_if(device.gpus, [&](const NcclGpu&) { return !kept[position++]; });
+  });
   return std::move(servers.front());
 }
 
@@ -77,45 +71,149 @@ bool fabric_reduces(const Topology& topology) {
 // NCCL's file says which ports a plugin for such switches can use. Without NCCL_COLLNET_ENABLE
 // nothing asks for it.
 void mark_reducing(NcclSystem& system) {
-  for (NcclCpu& cpu : system.cpus) {
-    visit_devices(cpu.pcis, [](NcclPci& device) {
-      for (NcclNic& nic : device.nics) {
-        for (NcclNet& net : nic.nets) {
-          net.coll = 1;
-        }
+  visit_devices(system, [](NcclPci& device) {
+    for (NcclNic& nic : device.nics) {
+      for (NcclNet& net : nic.nets) {
+        net.coll = 1;
       }
-    });
+    }
+  });
+}
+
+// The NVSwitch that a server has in common with others, if it has.
+std::optional<NodeId> shared_switch(const Topology& topology, const std::vector<NodeId>& gpus) {
+  for (const NodeId gpu : gpus) {
+    for (const LinkId link : topology.links_from(gpu)) {
+      const NodeId target = topology.link(link).target;
+      const Node& node = topology.node(target);
+      if (node.kind == NodeKind::NvSwitch && !node.server) {
+        return target;
+      }
+    }
   }
+  return std::nullopt;
+}
+
+// Returns the servers that one NVLink domain joins, and others alone, in the order of their ranks.
+std::vector<std::vector<ServerId>> joined_servers(const Cluster& cluster,
+                                                  const ServerKinds& kinds) {
+  std::vector<std::vector<ServerId>> joined;
+  std::set<NodeId> known;
+  for (std::uint32_t index = 0; index < cluster.topology.server_count(); ++index) {
+    const ServerId server(index);
+    const std::vector<NodeId> gpus = kinds.gpus_of(server);
+    if (gpus.empty()) {
+      continue;
+    }
+    const std::optional<NodeId> shared = shared_switch(cluster.topology, gpus);
+    if (!shared || known.insert(*shared).second) {
+      joined.emplace_back();
+    }
+    joined.back().push_back(server);  // Servers of a domain follow one another.
+  }
+  return joined;
+}
+
+// Leaves of each group its first NIC, with the speed of all, and numbers those that are left.
+// NICs stand in the file in the order of their indices.
+class NicGrouping {
+ public:
+  explicit NicGrouping(const std::vector<std::vector<int>>& groups) : groups_(groups) {}
+
+  void apply(NcclSystem& system) {
+    for (NcclCpu& cpu : system.cpus) {
+      apply(cpu.pcis);
+    }
+  }
+
+ private:
+  void apply(std::vector<NcclPci>& pcis) {
+    std::vector<NcclPci> kept;
+    for (NcclPci& pci : pcis) {
+      apply(pci.pcis);
+      if (pci.nics.empty() || joins(pci.nics.front())) {
+        kept.push_back(std::move(pci));
+      }
+    }
+    pcis = std::move(kept);
+  }
+
+  // Returns whether it is the first of its group, and if so makes it all of it.
+  bool joins(NcclNic& nic) {
+    const int index = nics_++;
+    const auto group = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& nics) { return nics.front() == index; });
+    if (group == groups_.end()) {
+      return false;
+    }
+    for (NcclNet& net : nic.nets) {
+      net.dev = devices_++;
+      net.speed = *net.speed * static_cast<int>(group->size());
+    }
+    return true;
+  }
+
+  const std::vector<std::vector<int>>& groups_;
+  int nics_ = 0;
+  int devices_ = 0;
+};
+
+NcclSystem system_of(const Cluster& cluster, const Catalogue& catalogue, const ServerKinds& kinds,
+                     ServerId server) {
+  const ServerOutline outline = server_outline(cluster.topology, server);
+  NcclSystem system = to_nccl_xml(outline, catalogue);
+  if (cluster.topology.server(server).grouped_nics) {
+    NicGrouping(nic_groups(outline)).apply(system);
+  }
+  const std::vector<NodeId> in_use = kinds.gpus_of(server);
+  std::vector<bool> used;
+  for (const NodeId node : kinds.nodes_of(server)) {
+    if (cluster.topology.node(node).kind == NodeKind::Gpu) {
+      used.push_back(std::find(in_use.begin(), in_use.end(), node) != in_use.end());
+    }
+  }
+  visit_devices(system, [&used](NcclPci& device) {
+    std::erase_if(device.gpus, [&](const NcclGpu& gpu) {
+      return !used[static_cast<std::size_t>(gpu.rank.value_or(0))];
+    });
+  });
+  return system;
 }
 
 }  // namespace
 
 JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains domains) {
-  const ClusterSystems systems = import_systems(cluster, catalogue);
-  JobNodes nodes;
-  int ranks = 0;
-  // First kind of `systems` for each host, where hosts stand apart.
-  std::vector<std::size_t> first_kind;
-  for (const std::vector<NcclSystem>& files : systems.kinds) {
-    first_kind.push_back(nodes.kinds.size());
-    if (domains == Domains::Joined) {
-      nodes.kinds.push_back(files);
-      continue;
+  const SwitchGraph graph(cluster.topology);
+  const ServerKinds kinds(cluster, graph);
+  JobNodes nodes{.first_rank = {0}};
+  std::map<std::size_t, NcclSystem> file_of_kind;  // Files by kind of server.
+  // First kind of nodes for each row of kinds of servers.
+  std::map<std::vector<std::size_t>, std::size_t> known;
+  for (const std::vector<ServerId>& servers : joined_servers(cluster, kinds)) {
+    std::vector<std::size_t> key;
+    for (const ServerId server : servers) {
+      key.push_back(kinds.kind_of(server));
     }
-    for (const NcclSystem& file : files) {
-      nodes.kinds.push_back({file});
+    const auto [first, is_new] = known.try_emplace(key, nodes.kinds.size());
+    for (std::size_t host = 0; host < key.size() && is_new; ++host) {
+      auto file = file_of_kind.find(key[host]);
+      if (file == file_of_kind.end()) {
+        const ServerId one = kinds.kinds()[key[host]].first;
+        file = file_of_kind.emplace(key[host], system_of(cluster, catalogue, kinds, one)).first;
+      }
+      if (host == 0 || domains == Domains::Apart) {
+        nodes.kinds.emplace_back();
+      }
+      nodes.kinds.back().push_back(file->second);
     }
-  }
-  for (const ClusterNode& node : systems.nodes) {
-    const std::size_t hosts = domains == Domains::Joined ? 1 : node.servers.size();
-    for (std::size_t host = 0; host < hosts; ++host) {
-      const std::size_t kind = first_kind[node.kind] + host;
+    for (std::size_t host = 0; host < (domains == Domains::Joined ? 1 : key.size()); ++host) {
+      const std::size_t kind = first->second + host;
       nodes.kind.push_back(static_cast<int>(kind));
-      nodes.first_rank.push_back(ranks);
-      ranks += domains == Domains::Joined ? node.ranks : gpu_count(nodes.kinds[kind].front());
+      const std::vector<NcclSystem>& own = nodes.kinds[kind];
+      nodes.first_rank.push_back(std::transform_reduce(
+          own.begin(), own.end(), nodes.first_rank.back(), std::plus<>(), gpu_count));
     }
   }
-  nodes.first_rank.push_back(ranks);
   if (fabric_reduces(cluster.topology)) {
     for (std::vector<NcclSystem>& files : nodes.kinds) {
       std::for_each(files.begin(), files.end(), mark_reducing);

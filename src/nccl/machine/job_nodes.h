@@ -20,8 +20,10 @@ struct JobNodes {
 
 enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are one node.
 
-// Returns the nodes of the GPUs of a cluster that ranks use. Throws ConfigError for servers that
-// NCCL's file cannot describe.
+// Returns the nodes of the GPUs of a cluster that ranks use: a server, or all servers of an NVLink
+// domain, of which NCCL makes one node unless NICs divide it (make_machines). Files have all NICs,
+// but only the GPUs that ranks use. Throws ConfigError for servers that NCCL's file cannot
+// describe.
 [[nodiscard]] JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue,
                                  Domains domains);
 

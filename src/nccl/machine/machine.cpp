@@ -57,7 +57,7 @@ PathType merged(PathType first, PathType second) {
 Machine::Machine(System system, const SearchOptions& options)
     : system_(std::move(system)),
       options_(options),
-      paths_(find_paths(system_, !options.nvb_disable)) {
+      paths_(find_paths(system_, !options.paths.nvb_disable)) {
   adjust_between_gpus();
   adjust_c2c();
   adjust_to_nets();
@@ -96,13 +96,13 @@ bool Machine::may_access_peer(int from, int to) const {
   if (cpu.arch == CpuArch::X86 && cpu.vendor == CpuVendor::Amd && system_.gpus.size() <= kPair) {
     level = PathType::Sys;
   }
-  level = options_.p2p_level.value_or(level);
+  level = options_.paths.p2p_level.value_or(level);
   return paths_.gpu_gpu.at(from, to).type <= level;
 }
 
 // paths.cc: ncclTopoCheckNet. Two GPUs that both reach a NIC faster than each other use the NICs.
 bool Machine::prefers_network(int from, int to) const {
-  if (options_.net_disable_intra) {
+  if (options_.paths.net_disable_intra) {
     return false;
   }
   const auto fastest = [&](int gpu) {
@@ -132,7 +132,7 @@ void Machine::adjust_between_gpus() {
     }
     for (int from = 0; from < gpu_count(); ++from) {
       const bool is_relayed = has_peer_access(from, to) && nvlink_relay(from, to);
-      const bool is_cut_off = !has_peer_access(from, to) && options_.shm_disable;
+      const bool is_cut_off = !has_peer_access(from, to) && options_.paths.shm_disable;
       if (from != to && (is_cut_off || (!is_relayed && prefers_network(from, to)))) {
         paths_.gpu_gpu.at(from, to).type = PathType::Net;
       }
@@ -158,7 +158,7 @@ bool Machine::may_relay(int relay, int gpu, int net) const {
   const Path& own = paths_.gpu_net.at(gpu, net);
   const Path& relayed = paths_.gpu_net.at(relay, net);
   const auto host = [&](int index) { return system_.gpus[static_cast<std::size_t>(index)].host; };
-  const PathType farthest = options_.pxn_c2c ? PathType::P2c : PathType::Pxb;
+  const PathType farthest = options_.paths.pxn_c2c ? PathType::P2c : PathType::Pxb;
   return relayed.type <= farthest && paths_.gpu_gpu.at(relay, gpu).type <= PathType::Nvl &&
          host(relay) == host(gpu) &&
          (relayed.bandwidth > own.bandwidth || own.type > PathType::Pxn);
@@ -169,7 +169,7 @@ void Machine::adjust_to_nets() {
   for (int net = 0; net < net_count(); ++net) {
     for (int gpu = 0; gpu < gpu_count(); ++gpu) {
       Path& path = paths_.gpu_net.at(gpu, net);
-      if (!options_.pxn_disable) {
+      if (!options_.paths.pxn_disable) {
         const std::optional<int> relay = gpu_of(net);
         if (relay && *relay != gpu && may_relay(*relay, gpu, net)) {
           divert(path, paths_.gpu_gpu.at(gpu, *relay), paths_.gpu_net.at(*relay, net));
@@ -205,8 +205,8 @@ std::optional<int> Machine::nvlink_relay(int from, int to) const {
 }
 
 bool Machine::reads_from_peer(int from, int to) const {
-  if (options_.p2p_read) {
-    return *options_.p2p_read;
+  if (options_.paths.p2p_read) {
+    return *options_.paths.p2p_read;
   }
   return paths_.gpu_gpu.at(from, to).type == PathType::Nvl &&
          system_.gpus[static_cast<std::size_t>(from)].generation->reads_from_peers &&
@@ -234,10 +234,10 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
   if (!system_.nets[static_cast<std::size_t>(net)].gdr || !own.gdr) {
     return false;
   }
-  if (is_send && options_.net_gdr_read.has_value() && !*options_.net_gdr_read) {
+  if (is_send && options_.paths.net_gdr_read.has_value() && !*options_.paths.net_gdr_read) {
     return false;
   }
-  if (is_send && !options_.net_gdr_read && own.generation->needs_nvlink_to_send &&
+  if (is_send && !options_.paths.net_gdr_read && own.generation->needs_nvlink_to_send &&
       gpu_count() > 1) {
     bool has_nvlink = false;
     for (int peer = 0; peer < gpu_count(); ++peer) {
@@ -247,18 +247,18 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
       return false;
     }
   }
-  const PathType level =
-      options_.net_gdr_level.value_or(options_.net_gdr_c2c ? PathType::P2c : PathType::Pxb);
+  const PathType level = options_.paths.net_gdr_level.value_or(
+      options_.paths.net_gdr_c2c ? PathType::P2c : PathType::Pxb);
   const std::optional<int> relay = pxn_gpu(gpu, net);
   return paths_.gpu_net.at(relay.value_or(gpu), net).type <= level;
 }
 
 // paths.cc: ncclTopoNeedFlush.
 bool Machine::needs_flush(int gpu, int net) const {
-  if (!has_gpudirect(gpu, net, false) || options_.gdr_flush_disable) {
+  if (!has_gpudirect(gpu, net, false) || options_.paths.gdr_flush_disable) {
     return false;
   }
-  if (options_.net_force_flush) {
+  if (options_.paths.net_force_flush) {
     return true;
   }
   const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
@@ -278,11 +278,11 @@ std::vector<int> Machine::nearest_gpus(int net) const {
 int Machine::nets_per_gpu(int gpu) const {
   const std::vector<int> nets = nearest_nets(gpu);
   const int count = static_cast<int>(nets.size());
-  switch (options_.net_devices.kind) {
+  switch (options_.paths.net_devices.kind) {
     case NetDevicesPolicy::Kind::All:
       return count;
     case NetDevicesPolicy::Kind::Max:
-      return std::min(count, options_.net_devices.max);
+      return std::min(count, options_.paths.net_devices.max);
     case NetDevicesPolicy::Kind::Auto:
       break;
   }
@@ -331,23 +331,23 @@ std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer
     return std::nullopt;
   }
   SendWay way{.net = *own, .gpu = gpu};
-  const int level = options_.pxn_disable ? 0 : options_.p2p_pxn_level;
+  const int level = options_.paths.pxn_disable ? 0 : options_.paths.p2p_pxn_level;
   const SystemGpu& sender = system_.gpus[static_cast<std::size_t>(gpu)];
   const auto twin = std::find_if(
       system_.gpus.begin(), system_.gpus.end(),
       [&](const SystemGpu& other) { return other.host == sender.host && other.dev == peer_dev; });
-  if ((options_.cross_nic != 0 && level == 0) || twin == system_.gpus.end()) {
+  if ((options_.paths.cross_nic != 0 && level == 0) || twin == system_.gpus.end()) {
     return way;
   }
   const int rail = net_of(static_cast<int>(twin - system_.gpus.begin()), channel).value_or(*own);
-  if (options_.cross_nic == 0) {
+  if (options_.paths.cross_nic == 0) {
     way.net = rail;
   }
   if (level == 1 && paths_.gpu_net.at(gpu, rail).type <= PathType::Pxn) {
     return SendWay{.net = rail, .gpu = pxn_gpu(gpu, rail).value_or(gpu)};
   }
   const std::optional<int> relay = gpu_of(rail);
-  const PathType farthest = options_.pxn_c2c ? PathType::P2c : PathType::Pxb;
+  const PathType farthest = options_.paths.pxn_c2c ? PathType::P2c : PathType::Pxb;
   if (level == 2 && relay && paths_.gpu_gpu.at(*relay, gpu).type <= PathType::Nvl &&
       paths_.gpu_net.at(*relay, rail).type <= farthest) {
     return SendWay{.net = rail, .gpu = *relay};

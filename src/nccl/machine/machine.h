@@ -17,29 +17,13 @@
 
 namespace trainyard::nccl {
 
-// Defaults are NCCL's. Environment variables are named where they say it; nothing is read here.
 struct SearchOptions {
   Version version = kNewestVersion;
-  bool multi_node = false;                     // Whether the communicator has other nodes.
-  int cross_nic = 2;                           // NCCL_CROSS_NIC.
-  std::optional<PathType> p2p_level = {};      // NCCL_P2P_LEVEL; Loc for NCCL_P2P_DISABLE=1.
-  std::optional<bool> p2p_read = {};           // NCCL_P2P_READ_ENABLE; by GPUs if absent.
-  bool shm_disable = false;                    // NCCL_SHM_DISABLE.
-  bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH.
-  bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE.
-  std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL.
-  std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ; by GPU if absent.
-  bool net_gdr_c2c = true;                     // NCCL_NET_GDR_C2C.
-  bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA.
-  bool pxn_disable = false;                    // NCCL_PXN_DISABLE.
-  bool pxn_c2c = true;                         // NCCL_PXN_C2C.
-  int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL.
-  bool nvb_disable = false;                    // NCCL_NVB_DISABLE.
-  bool nvls = true;                            // NCCL_NVLS_ENABLE, and multicast works.
-  bool collnet = false;                        // NCCL_COLLNET_ENABLE.
-  bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE.
-  NetDevicesPolicy net_devices = {};           // NCCL_NETDEVS_POLICY.
-  bool merge_ports = true;                     // NCCL_NET_MERGE_LEVEL=PORT.
+  bool multi_node = false;  // Whether the communicator has other nodes.
+  PathSettings paths = {};  // With p2p_level Loc for NCCL_P2P_DISABLE=1.
+  bool nvls = true;         // NCCL_NVLS_ENABLE, and multicast works.
+  bool collnet = false;     // NCCL_COLLNET_ENABLE.
+  bool merge_ports = true;  // NCCL_NET_MERGE_LEVEL=PORT.
   [[nodiscard]] bool operator==(const SearchOptions&) const = default;
 };
 

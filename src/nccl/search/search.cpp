@@ -157,7 +157,7 @@ class GraphSearch {
     const bool may_cross = request.pattern == GraphPattern::Ring ||
                            request.pattern == GraphPattern::BalancedTree ||
                            request.pattern == GraphPattern::SplitTree;
-    cross_nic_ = machine_.net_count() > 1 && may_cross ? machine_.options().cross_nic : 0;
+    cross_nic_ = machine_.net_count() > 1 && may_cross ? machine_.options().paths.cross_nic : 0;
     best_.cross_nic = cross_nic_ == 1 ? 1 : 0;
     find_types();
     best_.type_intra = intra_.least;

@@ -52,7 +52,7 @@ std::vector<int> select_nets(const Machine& machine, PathType farthest, std::opt
     own.push_back(own_nets(machine, index));
     most = std::max(most, own.back().size());
   }
-  if (machine.system().hosts > 1 && machine.options().mnnvl_scatter_nets) {
+  if (machine.system().hosts > 1 && machine.options().paths.mnnvl_scatter_nets) {
     for (std::size_t turn = 0; turn < most; ++turn) {
       for (const std::vector<int>& list : own) {
         if (turn < list.size()) {

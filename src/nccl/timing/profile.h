@@ -3,12 +3,15 @@
 // read from configs/nccl/profile.yaml, each with its source (docs/models/nccl-timing.md).
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "nccl/timing/profile_basis.h"
+#include "collectives/schedule/operation.h"
 #include "nccl/types/types.h"
 #include "sim/units.h"
 
@@ -50,11 +53,6 @@ struct GpuProfile {
   std::optional<NvlsProfile> nvls = {};  // From Hopper on.
 };
 
-// The costs beside those of the receiver's block, until it sees a unit.
-struct TransportProfile {
-  ProtocolTimes latency;
-};
-
 // A network plugin with its NICs.
 struct NetworkProfile {
   ProtocolTimes latency;  // From the sender's block to the receiver's, without the wire.
@@ -71,6 +69,36 @@ struct LaunchProfile {
   SimTime graph;            // Replayed CUDA graphs.
 };
 
+// Names which constants of the event model the times of a machine rest on: those of a generation of
+// GPUs, of the links inside a server and of a network.
+struct MachineKind {
+  std::string gpu;       // As in Profile::gpus: "hopper"; of several the oldest.
+  std::string scale_up;  // "nvswitch", "nvlink" (mesh or bridge), "pcie"; "none": one GPU a node.
+  std::string network;   // As in Profile::networks: "rdma"; "none" on one node.
+
+  auto operator<=>(const MachineKind&) const = default;
+};
+// "hopper, nvswitch, rdma".
+[[nodiscard]] std::string to_string(const MachineKind& kind);
+
+// The measurements that a profile of one machine rests on, and which predictions are beyond them.
+struct ProfileBasis {
+  struct Rows {
+    Operation operation = Operation::AllReduce;
+    int ranks = 0;
+    Bytes least;  // Sizes, both included.
+    Bytes most;
+    std::size_t count = 0;
+  };
+  MachineKind machine;
+  std::vector<Rows> rows;  // At least one; one for each operation and number of ranks.
+
+  // Names what is beyond the rows: "no row of alltoall", "rows of all_reduce with 8 ranks, not 16",
+  // "rows of all_reduce from 1KiB to 64MiB"; nothing if all is within.
+  [[nodiscard]] std::optional<std::string> beyond(const MachineKind& of, Operation operation,
+                                                  int ranks, Bytes size) const;
+};
+
 struct Profile {
   // Start and end of a kernel.
   ProtocolTimes ring_base;
@@ -84,11 +112,12 @@ struct Profile {
   ProtocolTimes tree_network_extra;
   // GPUs by architecture, as in configs/hardware/gpus.yaml.
   std::map<std::string, GpuProfile> gpus;
-  TransportProfile nvlink;
+  // Latency of a transport beside the costs of the receiver's block, until it sees a unit.
+  ProtocolTimes nvlink;
   SimTime nvswitch;       // Latency of an NVSwitch on the way.
   int units_in_step = 0;  // Until blocks that read over NVLink have come apart.
-  TransportProfile pcie;
-  TransportProfile host;
+  ProtocolTimes pcie;
+  ProtocolTimes host;
   SimTime staged_ll_pass;         // Extra time of each pass of LL through host memory.
   double pcie_rate = 1.0;         // Share of a PCIe link that kernels get with both ways in use.
   double pcie_ll_rate = 0.5;      // Data of LL over the rate of a PCIe link.
@@ -106,5 +135,6 @@ struct Profile {
 };
 
 void profile_fields(Fields& fields, Profile& profile);
+void basis_fields(Fields& fields, ProfileBasis& basis);
 
 }  // namespace trainyard::nccl

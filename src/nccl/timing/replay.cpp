@@ -33,13 +33,6 @@ SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
   return core.end();
 }
 
-SimTime replay_long(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-                    std::uint64_t exact_units) {
-  return replay_in_line(lanes, exact_units, [&](std::uint64_t most_units) {
-    return replay(network, lanes, most_units);
-  });
-}
-
 SimTime replay_in_line(std::span<const ReplayLane> lanes, std::uint64_t exact_units,
                        const std::function<SimTime(std::uint64_t)>& run) {
   CHECK(exact_units >= 2, "too few units to see a slope");

@@ -100,12 +100,9 @@ struct ReplayNetwork {
 [[nodiscard]] SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
                              std::uint64_t most_units);
 
-// The same for all units. Long programs repeat themselves: beyond `exact_units` of the longest lane
-// the time is a straight line through that of half of them and that of all of them.
-[[nodiscard]] SimTime replay_long(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-                                  std::uint64_t exact_units);
-
-// The line of replay_long through other runs: `run` gives the time of the first so many units.
+// Returns the time for all units, where `run` gives that of the first so many. Long programs repeat
+// themselves: beyond `exact_units` of the longest lane the time is a straight line through that of
+// half of them and that of all of them.
 [[nodiscard]] SimTime replay_in_line(std::span<const ReplayLane> lanes, std::uint64_t exact_units,
                                      const std::function<SimTime(std::uint64_t)>& run);
 

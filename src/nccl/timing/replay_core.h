@@ -103,16 +103,16 @@ class ReplayCore {
     const auto subject = static_cast<std::uint32_t>(token);
     switch (static_cast<ReplayEvent>(token >> 32)) {
       case ReplayEvent::Lane:
-        advance(subject, clock_);
+        advance(subject, now);
         break;
       case ReplayEvent::Post:
-        post(subject, clock_);
+        post(subject, now);
         break;
       case ReplayEvent::Enter:
         enter(subject);
         break;
       case ReplayEvent::Deliver:
-        deliver(subject, clock_);
+        deliver(subject, now);
         break;
     }
   }
@@ -134,20 +134,12 @@ class ReplayCore {
     push(last + connection.latency.picoseconds(), index, ReplayEvent::Deliver);
   }
 
-  // Returns whether all lanes have done what they should, and when the last of them had.
-  [[nodiscard]] bool finished() const {
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      if (next_[lane] != wanted(lane)) {
-        return false;
-      }
-    }
-    return true;
-  }
+  // Returns when the last lane had done what it should.
   [[nodiscard]] SimTime end() const {
-    CHECK(finished(), "a lane waits for ever");
     std::int64_t end = 0;
-    for (const std::int64_t time : free_) {
-      end = std::max(end, time);
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      CHECK(next_[lane] == wanted(lane), "a lane waits for ever");
+      end = std::max(end, free_[lane]);
     }
     return SimTime(end);
   }
@@ -230,7 +222,7 @@ class ReplayCore {
     for (const std::uint32_t index : unit.sends) {
       if (index != kNone && !network_.connections[index].proxied) {
         const bool in_step = next_[lane] < network_.connections[index].units_in_step;
-        const Passage passage = pass_ports(network_.connections[index], unit.bytes, begin,
+        const Passage passage = pass_ports(network_.connections[index].ports, unit.bytes, begin,
                                            in_step ? unit.cost.picoseconds() : 0);
         entered_ = passage.begin;
         end = std::max(end, passage.end);
@@ -246,12 +238,8 @@ class ReplayCore {
     std::int64_t end = 0;
   };
   // `idle`: of each port, once for all the connections that it has.
-  [[nodiscard]] Passage pass_ports(const ReplayConnection& connection, Bytes bytes,
-                                   std::int64_t begin, std::int64_t idle = 0) {
-    return pass_ports(std::span(connection.ports), bytes, begin, idle);
-  }
   [[nodiscard]] Passage pass_ports(std::span<const std::uint32_t> ports, Bytes bytes,
-                                   std::int64_t begin, std::int64_t idle) {
+                                   std::int64_t begin, std::int64_t idle = 0) {
     Passage passage{.begin = begin, .end = begin};
     for (const std::uint32_t port : ports) {
       const std::int64_t entry = std::max(ports_[port], begin);
@@ -327,7 +315,7 @@ class ReplayCore {
       if (!connection.queue_pairs.empty()) {
         const std::size_t own = connection.ports.size() - connection.receiving_ports;
         const Passage passage =
-            pass_ports(std::span(connection.ports).first(own), message.bytes, posted, 0);
+            pass_ports(std::span(connection.ports).first(own), message.bytes, posted);
         message.left = passage.end;
         state.under_way.push_back(message);
         push(passage.begin, index, ReplayEvent::Enter);
@@ -335,7 +323,7 @@ class ReplayCore {
       }
     }
     state.under_way.push_back(message);
-    const Passage passage = pass_ports(connection, message.bytes, posted);
+    const Passage passage = pass_ports(connection.ports, message.bytes, posted);
     push(passage.end + connection.latency.picoseconds(), index, ReplayEvent::Deliver);
   }
 

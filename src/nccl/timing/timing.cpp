@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nccl/timing/timing_state.h"
+#include "nccl/tuning/chunking.h"
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -79,12 +80,6 @@ std::vector<ChannelShare> channel_shares(const CallPlan& plan) {
   return shares;
 }
 
-std::uint64_t exact_units(std::size_t lanes) {
-  // About a tenth of a second for all of them; enough of each to see past the filling of the FIFOs.
-  constexpr std::uint64_t kAll = 400'000;
-  return std::clamp<std::uint64_t>(kAll / std::max<std::size_t>(1, lanes), 64, 1'536);
-}
-
 Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_in,
                     const Profile& profile_in, const Environment& environment_in,
                     const LaunchMode& mode_in, const std::optional<EngineSettings>& engine_in,
@@ -99,7 +94,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
       complete(cluster_in, communicator_in, environment_in, routing) {
   complete.fold(communicator.nodes);
   if (communicator.nodes > 1) {
-    first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sender.nic;
+    first_nic = complete.connect({.to = communicator.first_rank[1]}).sender.nic;
     network_rate = network(*first_nic).rate;
     complete.fold(communicator.nodes);
     engine = engine_in;
@@ -215,11 +210,11 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
       own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
     }
   } else {
-    const TransportProfile& transport = wire.transport == Transport::NvLink ? profile.nvlink
-                                        : wire.transport == Transport::Pcie ? profile.pcie
-                                                                            : profile.host;
-    connection.latency = transport.latency[plan.protocol] + profile.nvswitch * wire.switches;
-    connection.credit_latency = transport.latency[Protocol::LL];
+    const ProtocolTimes& latency = wire.transport == Transport::NvLink ? profile.nvlink
+                                   : wire.transport == Transport::Pcie ? profile.pcie
+                                                                       : profile.host;
+    connection.latency = latency[plan.protocol] + profile.nvswitch * wire.switches;
+    connection.credit_latency = latency[Protocol::LL];
     // LL waits for all lines of a pass at once; a pass of LL128 is ten times as long, and its lines
     // are passed on as they come.
     connection.flags_in_line = plan.protocol == Protocol::LL128;
@@ -239,15 +234,15 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
 }
 
 UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
-                                 const std::vector<const Wire*>& wires) const {
+                                 const std::vector<Wire>& wires) const {
   UnitRule rule;
   rule.protocol = plan.protocol;
   switch (plan.protocol) {
     case Protocol::LL:
       rule.quantum = Bytes(threads) * 8;
       rule.unit_cost = gpu.ll_cost;
-      for (const Wire* const wire : wires) {
-        if (wire->transport == Transport::Host) {
+      for (const Wire& wire : wires) {
+        if (wire.transport == Transport::Host) {
           rule.unit_cost = gpu.ll_cost + profile.staged_ll_pass;
         }
       }
@@ -261,9 +256,9 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
       rule.slices = plan.slices;
       rule.unit_cost = gpu.simple_cost;
       // Before it posts, a block has its stores acknowledged. Over NVLink that is in simple_cost.
-      for (const Wire* const wire : wires) {
-        if (wire->transport == Transport::Pcie || wire->transport == Transport::Host) {
-          rule.unit_cost = std::max(rule.unit_cost, gpu.simple_cost + wire->latency);
+      for (const Wire& wire : wires) {
+        if (wire.transport == Transport::Pcie || wire.transport == Transport::Host) {
+          rule.unit_cost = std::max(rule.unit_cost, gpu.simple_cost + wire.latency);
         }
       }
       // NVIDIA/nccl, src/device/prims_simple.h: sliceSize.
@@ -275,11 +270,8 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
 
 Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
   switch (plan.protocol) {
-    case Protocol::LL: {
-      // In `ll_pass` every thread moves 8 bytes.
-      const double seconds = gpu.ll_pass.seconds();
-      return Bandwidth(static_cast<std::int64_t>(static_cast<double>(threads) * 64.0 / seconds));
-    }
+    case Protocol::LL:
+      return ll_rate(threads);
     case Protocol::LL128:
       return gpu.ll128_rate.scaled(thread_share(threads, 640));
     case Protocol::Simple:
@@ -288,9 +280,12 @@ Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
   return gpu.simple_rate.scaled(thread_share(threads, 256));
 }
 
+Bandwidth Timer::State::ll_rate(int threads) const {
+  return Bandwidth(static_cast<std::int64_t>(threads * 64.0 / gpu.ll_pass.seconds()));
+}
+
 std::uint32_t Timer::State::slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const {
-  constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
-  return std::max(1U, kSteps / static_cast<std::uint32_t>(plan.chunk_steps)) *
+  return static_cast<std::uint32_t>(std::max(1, kFifoSteps / plan.chunk_steps)) *
          static_cast<std::uint32_t>(rule.units(chunk));
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "nccl/machine/machine_kind.h"
 #include "nccl/timing/network_replay.h"
 #include "nccl/timing/profile.h"
 #include "nccl/timing/wiring.h"
@@ -71,6 +70,14 @@ class Timer {
   [[nodiscard]] std::vector<Load> loads(const CallPlan& plan, ConnectionLoads& connections);
   // Returns the loads of point_to_point().
   [[nodiscard]] std::vector<Load> loads(Operation operation, ConnectionLoads& connections);
+  // Returns the bytes of a call on the wire of each link, with the flags of LL and LL128, by the
+  // paths of the event model: all cables of an adapter, the GPU that hands data to a NIC (PXN),
+  // staging in host memory. For NVLSTree it is what goes between nodes; nothing for NVLS and
+  // CollNet, whose switches add up. `root`: of Broadcast and Reduce.
+  [[nodiscard]] Load traffic(const CallPlan& plan, int root = 0);
+  // Returns the load of an operation of this size in the sense of nccl-tests, made of sends and
+  // receives: from each rank to all others, or to 64 of them that represent all.
+  [[nodiscard]] Load traffic(Operation operation, Bytes size);
   // Limits calls from now on; there must be no engine. For calls of the kind that the loads were
   // those of.
   void limit(const CallLimits& limits);

@@ -102,15 +102,18 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
     const std::vector<int>& gpus = channel.gpus;
     wires.emplace_back();
     for (std::size_t i = gpus.size(); i-- > 1;) {
-      wires.back().push_back(wiring.connect(gpus[i], gpus[i - 1], c, {}, {}));
+      wires.back().push_back(wiring.connect({.from = gpus[i], .to = gpus[i - 1], .channel = c}));
     }
     const int next_head =
         communicator.first_rank[1] +
         std::min(gpus.front(), communicator.first_rank[2] - communicator.first_rank[1] - 1);
-    wires.back().push_back(
-        wiring.connect(gpus.front(), next_head, c, channel.net_out, channel.net_in));
+    wires.back().push_back(wiring.connect({.from = gpus.front(),
+                                           .to = next_head,
+                                           .channel = c,
+                                           .nic_out = channel.net_out,
+                                           .nic_in = channel.net_in}));
     for (std::size_t i = 1; i < gpus.size(); ++i) {
-      wires.back().push_back(wiring.connect(gpus[i - 1], gpus[i], c, {}, {}));
+      wires.back().push_back(wiring.connect({.from = gpus[i - 1], .to = gpus[i], .channel = c}));
     }
   }
   ReplayNetwork made;
@@ -139,7 +142,7 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
                                        {i == count ? kNone : first + i, kNone, kNone})});
     }
   }
-  return profile.ring_base[Protocol::Simple] + replay_long(made, lanes, exact_units(lanes.size()));
+  return profile.ring_base[Protocol::Simple] + run(made, lanes);
 }
 
 }  // namespace trainyard::nccl

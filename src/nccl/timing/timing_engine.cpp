@@ -16,12 +16,12 @@ constexpr std::uint64_t kMostEngineUnits = 16'777'216;
 }  // namespace
 
 std::uint64_t Timer::State::units_one_by_one(std::size_t lanes) const {
-  if (!engine || engine->fidelity != Fidelity::Packet) {
-    return exact_units(lanes);
-  }
-  // A message is up to 256 packets. As many of each lane as fill its FIFO some times over.
-  constexpr std::uint64_t kAll = 100'000;
-  return std::clamp<std::uint64_t>(kAll / std::max<std::size_t>(1, lanes), 64, 384);
+  const auto each = [lanes](std::uint64_t all, std::uint64_t most) {
+    return std::clamp<std::uint64_t>(all / std::max<std::size_t>(1, lanes), 64, most);
+  };
+  // About a tenth of a second for all of them; enough of each to see past the filling of the FIFOs.
+  // A message is up to 256 packets: as many of each lane as fill its FIFO some times over.
+  return engine && engine->fidelity == Fidelity::Packet ? each(100'000, 384) : each(400'000, 1'536);
 }
 
 SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,

@@ -41,7 +41,7 @@ RoutingOptions with_one_way(RoutingOptions options) {
 }  // namespace
 
 Bandwidth Timer::State::scale_up_rate() {
-  const Wire wire = complete.connect(0, std::min(1, communicator.ranks - 1), 0, {}, {});
+  const Wire wire = complete.connect({.to = std::min(1, communicator.ranks - 1)});
   Bandwidth rate = wire.cap;
   for (const std::uint32_t port : wire.ports) {
     rate = std::min(rate, complete.ports()[port].rate);
@@ -82,7 +82,8 @@ Timer::State::NodeNetwork Timer::State::node_network() {
   std::vector<Wire> wires;
   for (int rank = 0; rank < begins[node + 1] - begins[node]; ++rank) {
     for (int turn = 0; turn < kTurns; ++turn) {
-      wires.push_back(complete.connect(begins[node] + rank, peer + rank, turn, {}, {}));
+      wires.push_back(
+          complete.connect({.from = begins[node] + rank, .to = peer + rank, .channel = turn}));
     }
   }
   NodeNetwork made;
@@ -130,8 +131,8 @@ std::optional<Bandwidth> Timer::State::rate_of_pairs(Operation operation) {
 }
 
 Timer::State::NodeNetwork Timer::State::node_network(const CallPlan& plan, double times) {
-  const bool is_tree = plan.algorithm == Algorithm::NvlsTree;
-  CHECK(is_tree || plan.algorithm == Algorithm::Pat, "a call that sends by all NICs");
+  CHECK(plan.algorithm == Algorithm::NvlsTree || plan.algorithm == Algorithm::Pat,
+        "a call that sends by all NICs");
   // One byte of each channel, in a tree of each head.
   CallPlan one = plan;
   one.channels = std::min(plan.channels, std::max(kLeastChannels, kMostWays / communicator.ranks));
@@ -139,8 +140,7 @@ Timer::State::NodeNetwork Timer::State::node_network(const CallPlan& plan, doubl
   const auto [known, is_new] = known_rates.try_emplace(
       {static_cast<int>(plan.algorithm), static_cast<int>(plan.function), plan.channels}, 0.0);
   if (is_new) {
-    const std::vector<NodeFlow> flows = is_tree ? nvls_tree_flows(one) : pat_flows(one);
-    const Load load = loads({flows}, own_connections()).front();
+    const Load load = loads(flows_of(one), own_connections()).front();
     known->second = rate_over_links(load, one.channels == plan.channels);
   }
   NodeNetwork made = node_network();

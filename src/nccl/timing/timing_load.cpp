@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "nccl/timing/timing_state.h"
+#include "nccl/tuning/point_to_point.h"
 #include "network/sharing/load_sum.h"
 #include "sim/check.h"
 #include "sim/ids.h"
@@ -22,6 +23,33 @@ namespace {
 
 // Limit of an exchange between many ranks: so many peers of each, spread evenly, represent all.
 constexpr int kMostPeers = 64;
+
+double on_wire(Protocol protocol) {
+  const auto [wire, data] = wire_ratio(protocol);
+  return static_cast<double>(wire) / data;
+}
+
+// Returns what each connection of a ring or tree carries of the share of its channel.
+double bytes_in_channel(const CallPlan& plan, Bytes share, int ranks) {
+  const auto bytes = static_cast<double>(share.count());
+  switch (plan.algorithm == Algorithm::Tree ? Function::Broadcast : plan.function) {
+    case Function::AllReduce:
+      return 2.0 * bytes * (ranks - 1) / ranks;
+    case Function::AllGather:
+    case Function::ReduceScatter:
+      return bytes * (ranks - 1);
+    case Function::Broadcast:
+    case Function::Reduce:
+      break;
+  }
+  return bytes;
+}
+
+// In a chain nothing goes into the root of a broadcast, and nothing out of that of a reduction.
+bool is_used(const CallPlan& plan, const NodeFlow& flow, int root) {
+  return !(plan.function == Function::Broadcast && flow.to == root) &&
+         !(plan.function == Function::Reduce && flow.from == root);
+}
 
 }  // namespace
 
@@ -44,9 +72,15 @@ Wire Timer::State::limited(const Wire& wire, std::size_t channel) const {
   return made;
 }
 
+NodeFlow reversed(NodeFlow flow) {
+  std::swap(flow.from, flow.to);
+  std::swap(flow.nic_out, flow.nic_in);
+  return flow;
+}
+
 // Adds the load of the path between two devices of a server.
 void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, double weight,
-                                   Load& load) const {
+                                   LinkShares shares, Load& load) const {
   const Topology& topology = cluster.topology;
   double pcie_share = profile.pcie_rate;
   if (to_nic && path_distance(topology, path) > Distance::Pxb) {
@@ -55,6 +89,10 @@ void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, do
   const bool is_through_host = is_staged(topology, path);
   for (const LinkId id : path) {
     const Link& link = topology.link(id);
+    if (shares == LinkShares::All) {
+      load.push_back({.link = id, .weight = weight});
+      continue;
+    }
     if (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi) {
       continue;
     }
@@ -67,18 +105,27 @@ void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, do
   }
 }
 
-void Timer::State::add_load(const NetworkEnds& ends, int channel, double weight,
-                            ConnectionLoads& connections, Load& load) const {
-  add_server_load(ends.outward, true, weight, load);
-  add_server_load(ends.inward, true, weight, load);
-  const auto label = static_cast<std::uint32_t>(channel);
+void Timer::State::add_load(const NodeFlow& flow, double weight, LinkShares shares,
+                            ConnectionLoads& connections, Load& load) {
+  const auto label = static_cast<std::uint32_t>(flow.channel);
+  if (complete.node_of(flow.from) == complete.node_of(flow.to)) {
+    std::vector<LinkId> path;
+    if (complete.routing().route(cluster.gpus[as_index(flow.from)], cluster.gpus[as_index(flow.to)],
+                                 label, path)) {
+      add_server_load(path, false, weight, shares, load);
+    }
+    return;
+  }
+  const NetworkEnds ends = complete.ends(flow);
+  add_server_load(ends.outward, true, weight, shares, load);
+  add_server_load(ends.inward, true, weight, shares, load);
   const std::vector<ConnectionSpec> pairs = complete.queue_pairs(ends.out, ends.in, label);
   const std::size_t before = load.size();
   for (const ConnectionSpec& pair : pairs) {
     CHECK(connections.add(pair, weight / static_cast<double>(pairs.size()), load),
           "a wire that was connected has a way");
   }
-  for (std::size_t index = before; index < load.size(); ++index) {
+  for (std::size_t index = before; index < load.size() && shares != LinkShares::All; ++index) {
     const Link& link = cluster.topology.link(load[index].link);
     if (cluster.topology.node(link.source).server || cluster.topology.node(link.target).server) {
       load[index].weight /= network_rate;
@@ -86,21 +133,7 @@ void Timer::State::add_load(const NetworkEnds& ends, int channel, double weight,
   }
 }
 
-void Timer::State::add_load(const NodeFlow& flow, double weight, ConnectionLoads& connections,
-                            Load& load) {
-  if (complete.node_of(flow.from) != complete.node_of(flow.to)) {
-    add_load(complete.ends(flow.from, flow.to, flow.channel, flow.nic_out, flow.nic_in),
-             flow.channel, weight, connections, load);
-    return;
-  }
-  std::vector<LinkId> path;
-  if (complete.routing().route(cluster.gpus[as_index(flow.from)], cluster.gpus[as_index(flow.to)],
-                               static_cast<std::uint32_t>(flow.channel), path)) {
-    add_server_load(path, false, weight, load);
-  }
-}
-
-// The connections of each channel of the rings.
+// The connections of each channel of the rings.// The connections of each channel of the rings.
 std::vector<std::vector<NodeFlow>> Timer::State::ring_flows() const {
   std::vector<std::vector<NodeFlow>> flows;
   for (std::size_t c = 0; c < communicator.rings.size(); ++c) {
@@ -133,11 +166,8 @@ std::vector<std::vector<NodeFlow>> Timer::State::tree_flows() const {
         up.nic_out = nic_of_channel(nics_of(rank).tree, c);
         up.nic_in = nic_of_channel(nics_of(parent).tree, c);
       }
-      NodeFlow down = up;
-      std::swap(down.from, down.to);
-      std::swap(down.nic_out, down.nic_in);
       of_channel.push_back(up);
-      of_channel.push_back(down);
+      of_channel.push_back(reversed(up));
     }
   }
   return flows;
@@ -151,33 +181,62 @@ std::vector<Load> Timer::State::loads(const std::vector<std::vector<NodeFlow>>& 
     for (const NodeFlow& flow : of_channel) {
       // The weight of what goes at one rate in all, or so many bytes each.
       const double weight = flow.bytes.count() > 0 ? static_cast<double>(flow.bytes.count()) : 1.0;
-      add_load(flow, weight, connections, load);
+      add_load(flow, weight, LinkShares::AsReached, connections, load);
     }
     merge(load);
   }
   return loads;
 }
 
-std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connections) {
-  State& state = *state_;
-  if (state.communicator.ranks == 1) {
+std::vector<std::vector<NodeFlow>> Timer::State::flows_of(const CallPlan& plan) const {
+  if (communicator.ranks == 1) {
     return {};
   }
   switch (plan.algorithm) {
     case Algorithm::Ring:
-      return state.loads(state.ring_flows(), connections);
+      return ring_flows();
     case Algorithm::Tree:
-      return state.loads(state.tree_flows(), connections);
+      return tree_flows();
     case Algorithm::NvlsTree:
-      return state.loads({state.nvls_tree_flows(plan)}, connections);
+      return {nvls_tree_flows(plan)};
     case Algorithm::Pat:
-      return state.loads({state.pat_flows(plan)}, connections);
+      return {pat_flows(plan)};
     case Algorithm::CollNetDirect:
     case Algorithm::CollNetChain:
     case Algorithm::Nvls:
       break;  // In an NVSwitch, or in trees of switches that reduce.
   }
   return {};
+}
+
+std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connections) {
+  return state_->loads(state_->flows_of(plan), connections);
+}
+
+Load Timer::traffic(const CallPlan& plan, int root) {
+  State& state = *state_;
+  ConnectionLoads& connections = state.own_connections();
+  LoadSum sum(state.cluster.topology);
+  const std::vector<std::vector<NodeFlow>> flows = state.flows_of(plan);
+  const std::vector<ChannelShare> shares = channel_shares(plan);
+  const bool by_channel = plan.algorithm == Algorithm::Ring || plan.algorithm == Algorithm::Tree;
+  for (std::size_t channel = 0; channel < (by_channel ? shares.size() : flows.size()); ++channel) {
+    if (flows.empty()) {
+      break;
+    }
+    for (const NodeFlow& flow : flows[channel % flows.size()]) {
+      const double bytes =
+          by_channel ? bytes_in_channel(plan, shares[channel].bytes, state.communicator.ranks)
+                     : static_cast<double>(flow.bytes.count());
+      if (is_used(plan, flow, root) && bytes > 0.0) {
+        Load load;
+        state.add_load(flow, bytes * on_wire(plan.protocol), State::LinkShares::All, connections,
+                       load);
+        sum.add(load);
+      }
+    }
+  }
+  return sum.total();
 }
 
 void Timer::State::visit_exchange(Operation operation, int most_peers, const VisitPart& visit) {
@@ -195,7 +254,8 @@ void Timer::State::visit_exchange(Operation operation, int most_peers, const Vis
     for (int peer = 0; peer < peers; ++peer) {
       const int distance = 1 + static_cast<int>(static_cast<std::int64_t>(peer) * all / peers);
       const int first = peer % channels;
-      NodeFlow flow{.from = rank, .to = (rank + distance) % ranks, .channel = first};
+      NodeFlow flow{
+          .from = rank, .to = (rank + distance) % ranks, .channel = first, .is_pair = true};
       if (operation == Operation::Gather) {
         std::swap(flow.from, flow.to);
       }
@@ -219,12 +279,7 @@ Load Timer::State::exchange_load(Operation operation, int most_peers,
   LoadSum sum(cluster.topology);
   Load load;
   visit_exchange(operation, most_peers, [&](const NodeFlow& part, double stands_for) {
-    if (complete.node_of(part.from) == complete.node_of(part.to)) {
-      add_load(part, stands_for, connections, load);
-    } else {
-      add_load(complete.pair_ends(part.from, part.to, part.channel), part.channel, stands_for,
-               connections, load);
-    }
+    add_load(part, stands_for, LinkShares::AsReached, connections, load);
     sum.add(load);
     load.clear();
   });
@@ -238,6 +293,32 @@ std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections
     return {};
   }
   return {state.exchange_load(operation, kMostPeers, connections)};
+}
+
+Load Timer::traffic(Operation operation, Bytes size) {
+  State& state = *state_;
+  const int ranks = state.communicator.ranks;
+  if (ranks == 1) {
+    return {};
+  }
+  const Bytes of_pair(operation == Operation::SendReceive ? size.count() : size.count() / ranks);
+  const auto share_of_wire = [&](bool network) {
+    return on_wire(
+        plan_point_to_point(state.communicator, state.environment, of_pair, network).protocol);
+  };
+  const double near = share_of_wire(false);
+  const double far = share_of_wire(true);
+  const auto bytes = static_cast<double>(of_pair.count());
+  ConnectionLoads& connections = state.own_connections();
+  LoadSum sum(state.cluster.topology);
+  state.visit_exchange(operation, kMostPeers, [&](const NodeFlow& part, double stands_for) {
+    const bool is_near = state.complete.node_of(part.from) == state.complete.node_of(part.to);
+    Load load;
+    state.add_load(part, bytes * stands_for * (is_near ? near : far), State::LinkShares::All,
+                   connections, load);
+    sum.add(load);
+  });
+  return sum.total();
 }
 
 void Timer::limit(const CallLimits& limits) {

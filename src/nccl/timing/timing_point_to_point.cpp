@@ -62,9 +62,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     const int pairs = std::clamp(plan.parts * peers / channels, 1, 8);
     const Bytes of_block(work.bytes.count() * peers / channels);
     const bool simple = plan.protocol == Protocol::Simple;
-    const Bandwidth rate =
-        simple ? gpu.simple_rate
-               : Bandwidth(static_cast<std::int64_t>(512.0 * 64.0 / gpu.ll_pass.seconds()));
+    const Bandwidth rate = simple ? gpu.simple_rate : ll_rate(512);
     const SimTime cost = simple ? gpu.simple_cost : gpu.ll_cost;
     const Bytes chunk = simple ? plan.chunk : Bytes(4096);
     blocks += transfer_time(of_block, rate) + cost * (chunks_of(of_block, chunk) / pairs);
@@ -83,7 +81,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     } else {
       const Bandwidth link = scale_up_rate().scaled(gpu.point_to_point_link * (simple ? 1.0 : 0.5));
       ports = std::max(ports, transfer_time(work.bytes * peers, link));
-      way = std::max(way, profile.nvlink.latency[plan.protocol] + drain);
+      way = std::max(way, profile.nvlink[plan.protocol] + drain);
     }
   };
   add(work.near_peers, false);

@@ -31,38 +31,72 @@ void limit_by_fabric(std::vector<RingWires>& rings, Wiring& wiring,
 void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const {
   std::vector<Wire> between;  // Nodes, of all nodes and channels.
   std::vector<std::size_t> channels;
-  for (std::size_t c = 0; c < communicator.rings.size(); ++c) {
-    const std::vector<int>& order = communicator.rings[c].order;
-    const int channel = static_cast<int>(c);
-    const std::size_t begin = wiring.ring_begin(order);
-    RingWires ring;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const int rank = order[(begin + i) % order.size()];
-      const bool stands_for_others = period < communicator.nodes && wiring.node_of(rank) >= period;
-      const int next = order[(begin + i + 1) % order.size()];
-      const int from = wiring.node_of(rank);
-      const int to = wiring.node_of(next);
-      std::optional<int> out;
-      std::optional<int> in;
-      if (from != to && !communicator.nics.empty()) {
-        out = nic_of_channel(nics_of(rank).ring_out, c);
-        in = nic_of_channel(nics_of(next).ring_in, c);
+  const std::vector<std::vector<NodeFlow>> flows = ring_flows();
+  for (std::size_t c = 0; c < flows.size(); ++c) {
+    const std::size_t begin = wiring.ring_begin(communicator.rings[c].order);
+    RingWires& ring = made.emplace_back();
+    for (std::size_t i = 0; i < flows[c].size(); ++i) {
+      const NodeFlow& flow = flows[c][(begin + i) % flows[c].size()];
+      const int node = wiring.node_of(flow.from);
+      const bool is_between = node != wiring.node_of(flow.to);
+      const bool stands_for_others = period < communicator.nodes && node >= period;
+      if (stands_for_others && !is_between) {
+        continue;
       }
-      if (from != to) {
-        between.push_back(wiring.connect(rank, next, channel, out, in));
+      const Wire wire = wiring.connect(flow);
+      if (is_between) {
+        between.push_back(wire);
         channels.push_back(c);
       }
       if (!stands_for_others) {
-        ring.ranks.push_back(rank);
-        ring.wires.push_back(from != to ? between.back()
-                                        : wiring.connect(rank, next, channel, out, in));
+        ring.ranks.push_back(flow.from);
+        ring.wires.push_back(wire);
       }
     }
-    made.push_back(std::move(ring));
   }
   if (!engine) {
     limit_by_fabric(made, wiring, between, channels);
   }
+}
+
+ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
+                                      const Wiring& wiring, RingKind kind) const {
+  const bool is_chain = kind == RingKind::Chain;
+  const int ranks = communicator.ranks;
+  const bool reduces_and_gathers = plan.function == Function::AllReduce;
+  const int primitives = reduces_and_gathers ? 2 * ranks - 1 : ranks;
+  ReplayedCall made;
+  made.network.ports = port_rates(wiring, plan.protocol);
+  made.network.hosts = static_cast<std::uint32_t>(ranks);
+  const std::vector<ChannelShare> shares = channel_shares(plan);
+  for (std::size_t c = 0; c < shares.size(); ++c) {
+    const RingWires& ring = wires[c % wires.size()];
+    const auto& [bytes, chunk] = shares[c];
+    const UnitRule rule = unit_rule(plan, plan.threads, ring.wires);
+    const ChunkLoops loops =
+        is_chain ? pipeline_loops(bytes, chunk)
+                 : ring_loops(reduces_and_gathers ? bytes : bytes * ranks, ranks, chunk);
+    const auto first = static_cast<std::uint32_t>(made.network.connections.size());
+    const auto count = static_cast<std::uint32_t>(ring.ranks.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool ends = is_chain && i + 1 == count;
+      if (!ends) {
+        add_connection(made.network, limited(ring.wires[i], c % wires.size()),
+                       {.protocol = plan.protocol,
+                        .slots = slots(plan, rule, is_chain || loops.full > 0 ? chunk : loops.rest),
+                        .sender = ring.ranks[i],
+                        .receiver = ring.ranks[(i + 1) % count]});
+      }
+      const std::uint32_t receive = is_chain && i == 0 ? kNone : first + (i + count - 1) % count;
+      const std::uint32_t send = ends ? kNone : first + i;
+      made.lanes.push_back({.rate = block_rate(plan, plan.threads),
+                            .program = is_chain
+                                           ? pipeline_program(loops, rule, {receive, kNone, kNone},
+                                                              {send, kNone, kNone})
+                                           : ring_program(primitives, loops, rule, receive, send)});
+    }
+  }
+  return made;
 }
 
 SimTime Timer::State::ring(const CallPlan& plan) {
@@ -74,39 +108,8 @@ SimTime Timer::State::ring(const CallPlan& plan) {
   if (rings.empty()) {
     make_rings(rings, wiring, engine ? communicator.nodes : folded.ring_period());
   }
-  const int ranks = communicator.ranks;
-  const bool reduces_and_gathers = plan.function == Function::AllReduce;
-  const int primitives = reduces_and_gathers ? 2 * ranks - 1 : ranks;
-  ReplayNetwork network_model;
-  network_model.ports = port_rates(wiring, plan.protocol);
-  network_model.hosts = static_cast<std::uint32_t>(ranks);
-  std::vector<ReplayLane> lanes;
-  const std::vector<ChannelShare> shares = channel_shares(plan);
-  for (std::size_t c = 0; c < shares.size(); ++c) {
-    const RingWires& wires = rings[c % rings.size()];
-    std::vector<const Wire*> pointers;
-    for (const Wire& wire : wires.wires) {
-      pointers.push_back(&wire);
-    }
-    const UnitRule rule = unit_rule(plan, plan.threads, pointers);
-    const Bytes bytes = reduces_and_gathers ? shares[c].bytes : shares[c].bytes * ranks;
-    const ChunkLoops loops = ring_loops(bytes, ranks, shares[c].chunk);
-    const auto first = static_cast<std::uint32_t>(network_model.connections.size());
-    const auto count = static_cast<std::uint32_t>(wires.ranks.size());
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const int next = wires.ranks[(i + 1) % count];
-      static_cast<void>(
-          add_connection(network_model, limited(wires.wires[i], c % rings.size()),
-                         {.protocol = plan.protocol,
-                          .slots = slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest),
-                          .sender = wires.ranks[i],
-                          .receiver = next}));
-      lanes.push_back({.rate = block_rate(plan, plan.threads),
-                       .program = ring_program(primitives, loops, rule,
-                                               first + (i + count - 1) % count, first + i)});
-    }
-  }
-  return run(network_model, lanes);
+  const ReplayedCall call = ring_lanes(plan, rings, wiring, RingKind::Closed);
+  return run(call.network, call.lanes);
 }
 
 // Data pass from the root through all ranks, or from all to it, in pieces. Calls that follow one
@@ -119,46 +122,17 @@ SimTime Timer::State::chain(const CallPlan& plan) {
   if (chains.empty()) {
     make_rings(chains, complete, communicator.nodes);
   }
-  ReplayNetwork network_model;
-  network_model.ports = port_rates(complete, plan.protocol);
-  network_model.hosts = static_cast<std::uint32_t>(communicator.ranks);
-  std::vector<ReplayLane> lanes;
-  const std::vector<ChannelShare> shares = channel_shares(plan);
-  for (std::size_t c = 0; c < shares.size(); ++c) {
-    const RingWires& wires = chains[c % chains.size()];
-    std::vector<const Wire*> pointers;
-    for (const Wire& wire : wires.wires) {
-      pointers.push_back(&wire);
-    }
-    const UnitRule rule = unit_rule(plan, plan.threads, pointers);
-    const ChunkLoops loops = pipeline_loops(shares[c].bytes, shares[c].chunk);
-    const auto first = static_cast<std::uint32_t>(network_model.connections.size());
-    const auto count = static_cast<std::uint32_t>(wires.ranks.size());
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (i + 1 < count) {
-        static_cast<void>(add_connection(network_model, limited(wires.wires[i], c % chains.size()),
-                                         {.protocol = plan.protocol,
-                                          .slots = slots(plan, rule, shares[c].chunk),
-                                          .sender = wires.ranks[i],
-                                          .receiver = wires.ranks[i + 1]}));
-      }
-      const std::uint32_t receive = i == 0 ? kNone : first + i - 1;
-      const std::uint32_t send = i + 1 == count ? kNone : first + i;
-      lanes.push_back({.rate = block_rate(plan, plan.threads),
-                       .program = pipeline_program(loops, rule, {receive, kNone, kNone},
-                                                   {send, kNone, kNone})});
-    }
-  }
-  const SimTime all = run(network_model, lanes);
+  const ReplayedCall call = ring_lanes(plan, chains, complete, RingKind::Chain);
+  const SimTime all = run(call.network, call.lanes);
   if (!mode.back_to_back) {
     return all;
   }
   // The way of all units but the first is over when the last rank has had them; a rank itself is
   // busy for one more.
-  const SimTime way = run_first(network_model, lanes, 1);
+  const SimTime way = run_first(call.network, call.lanes, 1);
   const SimTime busy = all - way + SimTime(way.picoseconds() / communicator.ranks);
   const UnitRule rule = unit_rule(plan, plan.threads, {});
-  const SimTime hop = rule.unit_cost + rule.chunk_cost + profile.nvlink.latency[plan.protocol];
+  const SimTime hop = rule.unit_cost + rule.chunk_cost + profile.nvlink[plan.protocol];
   return std::max(hop * (communicator.ranks - 1), busy);
 }
 

@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "nccl/timing/timing_state.h"
+#include "nccl/tuning/chunking.h"
 #include "nccl/tuning/point_to_point.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -105,15 +106,16 @@ class RoundsBuilder {
       for (const std::vector<PointToPointBatch>& of_channel : batches) {
         Block block;
         for (const PointToPointBatch& batch : of_channel) {
-          for (std::size_t group = 0; group < batch.rounds.size(); ++group) {
-            block[batch.rounds[group]] = {.group = group, .of = batch.rounds.size()};
+          for (std::size_t group = 0; group < batch.size(); ++group) {
+            block[batch[group]] = {.group = group, .of = batch.size()};
           }
         }
         blocks_.push_back(std::move(block));
       }
     }
     for (const Part& part : exchange.parts) {
-      wires_.push_back(state.complete.connect_pair(part.from, part.to, part.channel));
+      wires_.push_back(state.complete.connect(
+          {.from = part.from, .to = part.to, .channel = part.channel, .is_pair = true}));
     }
     make_ports();
   }
@@ -150,10 +152,8 @@ class RoundsBuilder {
 
   // Bytes that a block copies in a second.
   [[nodiscard]] Bandwidth rate(const Part& part) const {
-    const double pass = state_.gpu.ll_pass.seconds();
-    return exchange_.plan(part).protocol == Protocol::Simple
-               ? state_.gpu.simple_rate
-               : Bandwidth(static_cast<std::int64_t>(512.0 * 64.0 / pass));
+    return exchange_.plan(part).protocol == Protocol::Simple ? state_.gpu.simple_rate
+                                                             : state_.ll_rate(512);
   }
 
   [[nodiscard]] TransferJob job_of(const Part& part, Bytes most) const {
@@ -168,13 +168,12 @@ class RoundsBuilder {
 
   [[nodiscard]] std::uint32_t connect(ReplayNetwork& network, const Part& part,
                                       const Wire& wire) const {
-    constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
     const TransferJob job = job_of(part, part.bytes);
     const auto units = static_cast<std::uint32_t>(job.message.count() / job.unit.count());
     return state_.add_connection(
         network, wire,
         {.protocol = exchange_.plan(part).protocol,
-         .slots = kSteps * std::max(1U, units),
+         .slots = std::uint32_t{kFifoSteps} * std::max(1U, units),
          .sender = part.far ? state_.complete.sending_rank(part.from, part.to) : part.from,
          .receiver = part.to});
   }

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "collectives/algorithms/algorithms.h"
 #include "nccl/timing/timing_state.h"
-#include "nccl/tuning/trees.h"
+#include "nccl/tuning/chunking.h"
 #include "sim/check.h"
 #include "sim/ids.h"
 
@@ -32,14 +33,13 @@ double Timer::State::slowdown(const std::vector<NodeFlow>& flows, Bytes chunk) {
   std::vector<ReplayLane> lanes;
   std::vector<Wire> wires;
   for (const NodeFlow& flow : flows) {
-    wires.push_back(complete.connect(flow.from, flow.to, flow.channel, flow.nic_out, flow.nic_in));
+    wires.push_back(complete.connect(flow));
   }
   over.ports = port_rates(complete, Protocol::Simple);
   for (std::size_t index = 0; index < flows.size(); ++index) {
-    constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
     const TransferJob job{.connection = add_connection(over, wires[index],
                                                        {.protocol = Protocol::Simple,
-                                                        .slots = kSteps,
+                                                        .slots = kFifoSteps,
                                                         .sender = flows[index].from,
                                                         .receiver = flows[index].to}),
                           .bytes = std::min(flows[index].bytes, most),
@@ -67,33 +67,27 @@ std::vector<NodeFlow> Timer::State::nvls_tree_flows(const CallPlan& plan) const 
     return communicator.first_rank[as_index(node)] +
            communicator.graphs[kind].nvls->channels[as_index(index)].gpus.front();
   };
-  const auto nic = [&](int node, int index) -> std::optional<int> {
-    const std::vector<int>& nics =
-        communicator.nics[as_index(communicator.node_kind[as_index(node)])].nvls;
-    return as_index(index) < nics.size() ? std::optional(nics[as_index(index)]) : std::nullopt;
+  const auto nic = [&](int node, int index) {
+    const auto kind = as_index(communicator.node_kind[as_index(node)]);
+    return nic_of_channel(communicator.nics[kind].nvls, as_index(index));
   };
   std::vector<NodeFlow> flows;
   for (int channel = 0; channel < plan.channels; ++channel) {
+    const std::vector<std::uint32_t> parents = double_tree_parents(
+        static_cast<std::uint32_t>(communicator.nodes), static_cast<std::uint32_t>(channel));
     for (int node = 0; node < communicator.nodes; ++node) {
-      const TreePlace place = double_tree(communicator.nodes, node).trees[as_index(channel % 2)];
-      if (!place.parent) {
+      if (parents[as_index(node)] == kNoParent) {
         continue;
       }
+      const int parent = static_cast<int>(parents[as_index(node)]);
       for (int index = 0; index < heads; ++index) {
-        const int child = head(node, index);
-        const int parent = head(*place.parent, index);
-        flows.push_back({.from = child,
-                         .to = parent,
+        flows.push_back({.from = head(node, index),
+                         .to = head(parent, index),
                          .channel = channel,
                          .nic_out = nic(node, index),
-                         .nic_in = nic(*place.parent, index),
+                         .nic_in = nic(parent, index),
                          .bytes = bytes});
-        flows.push_back({.from = parent,
-                         .to = child,
-                         .channel = channel,
-                         .nic_out = nic(*place.parent, index),
-                         .nic_in = nic(node, index),
-                         .bytes = bytes});
+        flows.push_back(reversed(flows.back()));
       }
     }
   }

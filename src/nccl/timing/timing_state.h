@@ -26,26 +26,22 @@ struct RingWires {
   std::vector<Wire> wires;
 };
 
-// One channel of a tree, by rank: the wires to and from its parent.
+// One channel of a tree, by rank: the wires to and from its parent, without ports at the root.
 struct TreeWires {
-  std::vector<std::optional<Wire>> up;
-  std::vector<std::optional<Wire>> down;
+  std::vector<Wire> up;
+  std::vector<Wire> down;
+};
+
+// The blocks of a call and the network between them.
+struct ReplayedCall {
+  ReplayNetwork network;
+  std::vector<ReplayLane> lanes;
 };
 
 // The bytes of each channel in use, in order, with its chunk.
 struct ChannelShare {
   Bytes bytes;
   Bytes chunk;
-};
-
-// The traffic that one rank sends to one of another node in a call.
-struct NodeFlow {
-  int from = 0;
-  int to = 0;
-  int channel = 0;
-  std::optional<int> nic_out = {};  // NICs by their numbers in the nodes.
-  std::optional<int> nic_in = {};
-  Bytes bytes = {};
 };
 
 // The ways of what a call sends, of which the timer keeps tables.
@@ -104,8 +100,10 @@ struct Timer::State {
   [[nodiscard]] bool reads_from_peers(Protocol protocol) const;
   // Returns how a block of `threads` walks through chunks, over these wires.
   [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
-                                   const std::vector<const Wire*>& wires) const;
+                                   const std::vector<Wire>& wires) const;
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
+  // Returns the rate of a block with LL, whose threads move 8 bytes each in `ll_pass`.
+  [[nodiscard]] Bandwidth ll_rate(int threads) const;
   [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
 
   // Runs on ports alone, or over the engine, with all units or the first so many. Throws
@@ -113,19 +111,21 @@ struct Timer::State {
   [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
   [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
                                   std::uint64_t most_units);
-  // Units of each lane that run() takes one by one.
+  // Units of each of so many lanes that run() takes one by one; what is beyond repeats them.
   [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
 
   // Returns how many times as long these flows take over the engine as over ports; at least 1.
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
-  // Serves Timer::loads().
-  void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, Load& load) const;
-  void add_load(const NetworkEnds& ends, int channel, double weight, ConnectionLoads& connections,
-                Load& load) const;
-  void add_load(const NodeFlow& flow, double weight, ConnectionLoads& connections, Load& load);
-  // Returns the flows by channel.
+  // Serves Timer::loads(), and Timer::traffic() where a link has what crosses it (LinkShares::All).
+  enum class LinkShares { AsReached, All };
+  void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, LinkShares shares,
+                       Load& load) const;
+  void add_load(const NodeFlow& flow, double weight, LinkShares shares,
+                ConnectionLoads& connections, Load& load);
+  // Returns the flows by channel, or all as one; none where switches add up, or for a single rank.
+  [[nodiscard]] std::vector<std::vector<NodeFlow>> flows_of(const CallPlan& plan) const;
   [[nodiscard]] std::vector<std::vector<NodeFlow>> ring_flows() const;
   [[nodiscard]] std::vector<std::vector<NodeFlow>> tree_flows() const;
   [[nodiscard]] std::vector<Load> loads(const std::vector<std::vector<NodeFlow>>& flows,
@@ -157,6 +157,10 @@ struct Timer::State {
   [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
 
   void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
+  // The rings of the channels in use, closed, or as chains that begin at their first rank.
+  enum class RingKind { Closed, Chain };
+  [[nodiscard]] ReplayedCall ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
+                                        const Wiring& wiring, RingKind kind) const;
   void make_trees();
   void add_tree_channel(const CallPlan& plan, const ChannelShare& share, std::size_t channel,
                         ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;
@@ -192,11 +196,11 @@ struct Timer::State {
 // Bytes on the wire, and how many of them are data.
 [[nodiscard]] std::pair<int, int> wire_ratio(Protocol protocol);
 
-// Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.
-[[nodiscard]] std::uint64_t exact_units(std::size_t lanes);
-
 // The NIC of a channel in one of the lists of NodeNics, if it has one.
 [[nodiscard]] std::optional<int> nic_of_channel(const std::vector<int>& nics, std::size_t channel);
+
+// The flow back.
+[[nodiscard]] NodeFlow reversed(NodeFlow flow);
 
 // The shares of the channels in use, in order.
 [[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);

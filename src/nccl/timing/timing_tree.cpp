@@ -27,10 +27,10 @@ void limit_by_fabric(std::vector<TreeWires>& trees, Wiring& wiring) {
   std::vector<Wire*> wires;
   for (TreeWires& tree : trees) {
     for (auto* const direction : {&tree.up, &tree.down}) {
-      for (std::optional<Wire>& wire : *direction) {
-        if (wire && wire->transport == Transport::Network) {
-          between.push_back(*wire);
-          wires.push_back(&*wire);
+      for (Wire& wire : *direction) {
+        if (wire.transport == Transport::Network) {
+          between.push_back(wire);
+          wires.push_back(&wire);
         }
       }
     }
@@ -47,11 +47,9 @@ std::vector<int> port_loads(const std::vector<TreeWires>& trees,
   std::vector<int> loads(ports, 0);
   for (const std::size_t c : channels) {
     for (const auto* const direction : {&trees[c].up, &trees[c].down}) {
-      for (const std::optional<Wire>& wire : *direction) {
-        if (wire) {
-          for (const std::uint32_t port : wire->ports) {
-            ++loads[port];
-          }
+      for (const Wire& wire : *direction) {
+        for (const std::uint32_t port : wire.ports) {
+          ++loads[port];
         }
       }
     }
@@ -82,27 +80,16 @@ std::vector<std::size_t> replayed_channels(std::size_t in_use, std::size_t all, 
 }  // namespace
 
 void Timer::State::make_trees() {
-  for (std::size_t c = 0; c < communicator.trees.size(); ++c) {
-    const TreeChannel& tree = communicator.trees[c];
-    TreeWires made;
+  const std::vector<std::vector<NodeFlow>> flows = tree_flows();
+  for (std::size_t c = 0; c < flows.size(); ++c) {
+    TreeWires& made = trees.emplace_back();
     made.up.resize(as_index(communicator.ranks));
     made.down.resize(as_index(communicator.ranks));
-    const auto nic = [&](int end, int other) -> std::optional<int> {
-      if (complete.node_of(end) == complete.node_of(other) || communicator.nics.empty()) {
-        return std::nullopt;
-      }
-      return nic_of_channel(nics_of(end).tree, c);
-    };
-    const int channel = static_cast<int>(c);
-    for (int rank = 0; rank < communicator.ranks; ++rank) {
-      if (const int parent = tree.up[as_index(rank)]; parent != kNoRank) {
-        made.up[as_index(rank)] =
-            complete.connect(rank, parent, channel, nic(rank, parent), nic(parent, rank));
-        made.down[as_index(rank)] =
-            complete.connect(parent, rank, channel, nic(parent, rank), nic(rank, parent));
-      }
+    for (const NodeFlow& flow : flows[c]) {
+      const bool is_up = communicator.trees[c].up[as_index(flow.from)] == flow.to;
+      (is_up ? made.up[as_index(flow.from)] : made.down[as_index(flow.to)]) =
+          complete.connect(flow);
     }
-    trees.push_back(std::move(made));
   }
   if (!engine) {
     limit_by_fabric(trees, complete);
@@ -117,13 +104,7 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
   const TreeChannel& tree = communicator.trees[channel];
   const TreeWires& wires = trees[channel];
   const int reducing = reducing_threads(plan.protocol, plan.threads);
-  std::vector<const Wire*> pointers;
-  for (const std::optional<Wire>& wire : wires.up) {
-    if (wire) {
-      pointers.push_back(&*wire);
-    }
-  }
-  UnitRule rule = unit_rule(plan, reducing, pointers);
+  UnitRule rule = unit_rule(plan, reducing, wires.up);
   rule.slices = 1;
   const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
   const auto connect = [&](const Wire& wire, int from, int to) {
@@ -138,8 +119,8 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
   std::vector<std::uint32_t> down(as_index(communicator.ranks), kNone);  // From it.
   for (int rank = 0; rank < communicator.ranks; ++rank) {
     if (const int parent = tree.up[as_index(rank)]; parent != kNoRank) {
-      up[as_index(rank)] = connect(*wires.up[as_index(rank)], rank, parent);
-      down[as_index(rank)] = connect(*wires.down[as_index(rank)], parent, rank);
+      up[as_index(rank)] = connect(wires.up[as_index(rank)], rank, parent);
+      down[as_index(rank)] = connect(wires.down[as_index(rank)], parent, rank);
     }
   }
   const auto add = [&](int threads, const std::array<std::uint32_t, 3>& receives,

@@ -150,7 +150,6 @@ void Wiring::fold(int period) {
   period_ = period;
   port_numbers_.clear();
   ports_.clear();
-  loads_.clear();
 }
 
 std::optional<std::uint32_t> Wiring::port(LinkId id, const JointRates& joint) {
@@ -179,7 +178,6 @@ std::optional<std::uint32_t> Wiring::port(LinkId id, const JointRates& joint) {
                                   : Bandwidth(link.spec.bandwidth.bits_per_second() *
                                               static_cast<std::int64_t>(nics)),
                       .kind = link.spec.kind});
-    loads_.push_back(0);
   }
   return entry->second;
 }
@@ -271,7 +269,6 @@ Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path, const 
       if (staged && server && ports_[*number].kind != LinkKind::Network) {
         ports_[*number].staging_share = cluster_.topology.server(*server).staging_share;
       }
-      ++loads_[*number];
     }
   }
   return wire;
@@ -288,42 +285,27 @@ void Wiring::mark_host_bridge(std::span<const LinkId> path) {
   }
 }
 
-Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
-                     std::optional<int> nic_in) {
-  const NodeId source = cluster_.gpus[as_index(from)];
-  const NodeId target = cluster_.gpus[as_index(to)];
+Wire Wiring::connect(const NodeFlow& flow) {
+  if (node_of(flow.from) != node_of(flow.to)) {
+    return connect_nodes(flow);
+  }
+  const NodeId source = cluster_.gpus[as_index(flow.from)];
+  const NodeId target = cluster_.gpus[as_index(flow.to)];
   std::vector<LinkId> path;
-  if (node_of(from) == node_of(to)) {
-    if (!routing_.route(source, target, static_cast<std::uint32_t>(channel), path)) {
-      throw_unreachable(cluster_.topology, source, target);
-    }
-    return finish(transport_of(cluster_.topology, path), path);
+  if (!routing_.route(source, target, static_cast<std::uint32_t>(flow.channel), path)) {
+    throw_unreachable(cluster_.topology, source, target);
   }
-  return connect_nodes(ends(from, to, channel, nic_out, nic_in), channel);
+  return finish(transport_of(cluster_.topology, path), path);
 }
 
-Wire Wiring::connect_pair(int from, int to, int channel) {
-  if (node_of(from) == node_of(to)) {
-    return connect(from, to, channel, std::nullopt, std::nullopt);
-  }
-  return connect_nodes(pair_ends(from, to, channel), channel);
-}
-
-NetworkEnds Wiring::ends(int from, int to, int channel, std::optional<int> nic_out,
-                         std::optional<int> nic_in) {
-  return ends(from, to, nic(from, nic_out, channel), nic(to, nic_in, channel));
-}
-
-NetworkEnds Wiring::pair_ends(int from, int to, int channel) {
-  const NicDevice out = nic(sending_rank(from, to), std::nullopt, channel);
-  return ends(from, to, out, nic(to, std::nullopt, channel));
-}
-
-NetworkEnds Wiring::ends(int from, int to, const NicDevice& out, const NicDevice& in) {
+NetworkEnds Wiring::ends(const NodeFlow& flow) {
+  const int sender = flow.is_pair ? sending_rank(flow.from, flow.to) : flow.from;
+  const NicDevice out = nic(sender, flow.nic_out, flow.channel);
+  const NicDevice in = nic(flow.to, flow.nic_in, flow.channel);
   return {.out = out,
           .in = in,
-          .outward = way_to_nic(cluster_.gpus[as_index(from)], out.nic),
-          .inward = way_from_nic(in.nic, cluster_.gpus[as_index(to)])};
+          .outward = way_to_nic(cluster_.gpus[as_index(flow.from)], out.nic),
+          .inward = way_from_nic(in.nic, cluster_.gpus[as_index(flow.to)])};
 }
 
 int Wiring::sending_rank(int from, int to) {
@@ -390,24 +372,25 @@ Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs)
   return {{standing->first, sum(first)}, {standing->second, sum(last)}};
 }
 
-Wire Wiring::connect_nodes(const NetworkEnds& ends, int channel) {
-  const auto label = static_cast<std::uint32_t>(channel);
-  const std::vector<ConnectionSpec> pairs = queue_pairs(ends.out, ends.in, label);
-  std::vector<LinkId> path(ends.outward.begin(), ends.outward.end());
+Wire Wiring::connect_nodes(const NodeFlow& flow) {
+  const NetworkEnds way = ends(flow);
+  const auto label = static_cast<std::uint32_t>(flow.channel);
+  const std::vector<ConnectionSpec> pairs = queue_pairs(way.out, way.in, label);
+  std::vector<LinkId> path(way.outward.begin(), way.outward.end());
   std::vector<LinkId> between;
   append_route(pairs.front(), between);
   path.insert(path.end(), between.begin(), between.end());
-  path.insert(path.end(), ends.inward.begin(), ends.inward.end());
+  path.insert(path.end(), way.inward.begin(), way.inward.end());
   Wire wire = finish(Transport::Network, path, joint_rates(pairs));
   wire.latency = path_latency(cluster_.topology, between);
-  mark_host_bridge(ends.outward);
-  mark_host_bridge(ends.inward);
-  wire.sender = ends.out;
-  wire.receiver = ends.in;
+  mark_host_bridge(way.outward);
+  mark_host_bridge(way.inward);
+  wire.sender = way.out;
+  wire.receiver = way.in;
   wire.flow_label = label;
   // A cable from NIC to NIC is a port of its sender alone.
   wire.receiving_ports =
-      static_cast<std::uint32_t>(ends.inward.size() + (between.size() > 1 ? 1 : 0));
+      static_cast<std::uint32_t>(way.inward.size() + (between.size() > 1 ? 1 : 0));
   return wire;
 }
 

@@ -41,6 +41,17 @@ struct Wire {
   std::uint32_t receiving_ports = 0;  // The last of `ports`: from the fabric to the receiver.
 };
 
+// The data that one rank sends to another in a call.
+struct NodeFlow {
+  int from = 0;
+  int to = 0;
+  int channel = 0;
+  std::optional<int> nic_out = {};  // NICs by their numbers in the nodes.
+  std::optional<int> nic_in = {};
+  Bytes bytes = {};
+  bool is_pair = false;  // A send and its receive, which leaves the node by sending_rank().
+};
+
 // The NICs of a connection between nodes, and the ways to and from them inside the servers, which
 // live as long as the wiring.
 struct NetworkEnds {
@@ -76,14 +87,9 @@ class Wiring {
   void fold(int period);
   // NICs by their number in the node, which one of them must have; otherwise those nearest to the
   // GPUs take turns by channel.
-  [[nodiscard]] Wire connect(int from, int to, int channel, std::optional<int> nic_out,
-                             std::optional<int> nic_in);
-  // Returns the wire of sends and receives, which leaves the node by the NICs of sending_rank().
-  [[nodiscard]] Wire connect_pair(int from, int to, int channel);
-  // Returns the ends of the wires that connect() and connect_pair() would give between two nodes.
-  [[nodiscard]] NetworkEnds ends(int from, int to, int channel, std::optional<int> nic_out,
-                                 std::optional<int> nic_in);
-  [[nodiscard]] NetworkEnds pair_ends(int from, int to, int channel);
+  [[nodiscard]] Wire connect(const NodeFlow& flow);
+  // Returns the ends of the wire that connect() would give between two nodes.
+  [[nodiscard]] NetworkEnds ends(const NodeFlow& flow);
   // Returns the rank whose NICs, and whose proxy, send from one rank to another of another node:
   // the rank of the sender's node that stands where the receiver does in its own, if the sender
   // reaches it over NVLink (PXN; NVIDIA/nccl, src/graph/search.cc: ncclTopoGetNetDev); otherwise
@@ -104,8 +110,6 @@ class Wiring {
     return devices_->queue_pairs(from, to, label);
   }
   [[nodiscard]] Routing& routing() { return routing_; }
-  // Returns how many connections cross each port, of those made since fold().
-  [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
 
  private:
   // Rates of cables that represent all that a NIC of several ports uses.
@@ -116,8 +120,7 @@ class Wiring {
   void append_route(const ConnectionSpec& pair, std::vector<LinkId>& path);
   [[nodiscard]] int find_ring_period() const;
   [[nodiscard]] NicDevice nic(int rank, std::optional<int> number, int channel);
-  [[nodiscard]] Wire connect_nodes(const NetworkEnds& ends, int channel);
-  [[nodiscard]] NetworkEnds ends(int from, int to, const NicDevice& out, const NicDevice& in);
+  [[nodiscard]] Wire connect_nodes(const NodeFlow& flow);
   [[nodiscard]] int find_sending_rank(int from, int relay);
   // Ways inside a server, worked out once.
   template <typename Find>
@@ -160,7 +163,6 @@ class Wiring {
   // opposite.
   std::map<std::vector<std::int64_t>, std::uint32_t> port_numbers_;
   std::vector<Port> ports_;
-  std::vector<int> loads_;
 };
 
 }  // namespace trainyard::nccl

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/tuning/choice.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 #include "nccl/tuning/chunking.h"
@@ -25,15 +25,12 @@ std::string name_of(Algorithm algorithm, Protocol protocol) {
 }
 
 std::string microseconds_text(double time) {
-  std::array<char, 32> text = {};
-  std::snprintf(text.data(), text.size(), "%.1f us", time);
-  return text.data();
+  return fmt::format("{:.1f} us", time);
 }
 
 // Returns whether data type and operation rule an algorithm out.
 bool excluded(Function function, Algorithm algorithm, const CallOptions& options) {
-  const bool nvls = algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
-  return (nvls && !options.nvls_reducible && function != Function::AllGather) ||
+  return (uses_nvls(algorithm) && !options.nvls_reducible && function != Function::AllGather) ||
          (algorithm == Algorithm::Pat && !options.pat_reducible &&
           function == Function::ReduceScatter);
 }
@@ -44,21 +41,10 @@ std::vector<CostRow> cost_table(const Communicator& communicator, Function funct
   for (const Algorithm algorithm : kAlgorithms) {
     for (const Protocol protocol : kProtocols) {
       CostRow row{.algorithm = algorithm, .protocol = protocol};
-      const std::optional<float> time =
-          excluded(function, algorithm, options)
-              ? std::nullopt
-              : algorithm_time({.table = &communicator.tuning,
-                                .version = communicator.version,
-                                .ranks = communicator.ranks,
-                                .nodes = communicator.nodes,
-                                .channels = communicator.channels,
-                                .least_compute_capability = communicator.least_compute_capability,
-                                .cpu = communicator.cpu,
-                                .function = function,
-                                .algorithm = algorithm,
-                                .protocol = protocol,
-                                .bytes = total,
-                                .operations = options.operations});
+      const std::optional<float> time = excluded(function, algorithm, options)
+                                            ? std::nullopt
+                                            : algorithm_time(communicator, function, algorithm,
+                                                             protocol, total, options.operations);
       if (time) {
         const bool imprecise =
             options.fp8 && algorithm == Algorithm::Ring && communicator.ranks > 8;
@@ -213,13 +199,11 @@ const TunerRow* override_choice(const Communicator& communicator, const CallOpti
 }  // namespace
 
 Bytes total_bytes(Function function, Bytes bytes, int ranks) {
-  return function == Function::AllGather || function == Function::ReduceScatter ? bytes * ranks
-                                                                                : bytes;
+  return gathers_or_scatters(function) ? bytes * ranks : bytes;
 }
 
 Bytes call_bytes(Function function, Bytes size, int ranks) {
-  const bool split = function == Function::AllGather || function == Function::ReduceScatter;
-  return split ? Bytes(size.count() / ranks) : size;
+  return gathers_or_scatters(function) ? Bytes(size.count() / ranks) : size;
 }
 
 CallPlan plan_call(const Communicator& communicator, const Environment& environment,
@@ -245,9 +229,8 @@ CallPlan plan_call(const Communicator& communicator, const Environment& environm
   plan.step = step_bytes(plan.algorithm, plan.protocol, communicator, environment);
   set_channels_and_threads(communicator, total, plan);
   if (row != nullptr && row->channels) {
-    const bool nvls = plan.algorithm == Algorithm::Nvls || plan.algorithm == Algorithm::NvlsTree;
-    plan.channels =
-        std::min(*row->channels, nvls ? communicator.nvls_channels : communicator.channels);
+    plan.channels = std::min(*row->channels, uses_nvls(plan.algorithm) ? communicator.nvls_channels
+                                                                       : communicator.channels);
   }
   if (bytes == Bytes(0)) {
     plan.channels = 0;

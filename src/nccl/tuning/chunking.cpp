@@ -18,10 +18,6 @@ std::int64_t align_up(std::int64_t value, std::int64_t multiple) {
   return divide_up(value, multiple) * multiple;
 }
 
-bool gathers_or_scatters(Function function) {
-  return function == Function::AllGather || function == Function::ReduceScatter;
-}
-
 // Returns how often a byte passes a wire of a channel, roughly (ncclFuncTrafficPerByte); LL sends
 // flags.
 std::int64_t traffic_per_byte(Function function, Protocol protocol, int ranks) {
@@ -131,9 +127,8 @@ Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& com
     case Protocol::Simple:
       break;
   }
-  return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree
-             ? communicator.nvls_chunk
-             : Bytes(environment.simple_buffer.count() / kFifoSteps);
+  return uses_nvls(algorithm) ? communicator.nvls_chunk
+                              : Bytes(environment.simple_buffer.count() / kFifoSteps);
 }
 
 ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol) {
@@ -171,10 +166,10 @@ std::vector<ChannelPart> split_over_channels(Function function, Protocol protoco
 
 Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Bytes bytes,
                   int channels, const Communicator& communicator, const Environment& environment) {
-  const bool nvls = algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
-  std::int64_t chunk =
-      step_bytes(nvls ? Algorithm::Ring : algorithm, protocol, communicator, environment).count() *
-      chunk_shape(function, algorithm, protocol).steps;
+  std::int64_t chunk = step_bytes(uses_nvls(algorithm) ? Algorithm::Ring : algorithm, protocol,
+                                  communicator, environment)
+                           .count() *
+                       chunk_shape(function, algorithm, protocol).steps;
   const std::int64_t total =
       bytes.count() * (gathers_or_scatters(function) ? communicator.ranks : 1);
   const std::int64_t lanes = std::int64_t{channels} * std::max(communicator.nvls_heads, 1);

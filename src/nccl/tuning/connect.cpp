@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
 
-#include "nccl/tuning/trees.h"
+#include "collectives/algorithms/algorithms.h"
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/ids.h"
@@ -81,17 +82,12 @@ class Connector {
     none.up.assign(as_index(communicator_.ranks), kNoRank);
     none.down.assign(as_index(communicator_.ranks), {kNoRank, kNoRank, kNoRank});
     std::vector<TreeChannel> trees(2 * as_index(searched_), none);
-    std::vector<DoubleTreePlace> places;
-    for (int node = 0; node < communicator_.nodes; ++node) {
-      places.push_back(double_tree(communicator_.nodes, node));
-    }
-    for (std::size_t which = 0; which < 2; ++which) {
+    for (const std::uint32_t which : {0U, 1U}) {
+      const std::vector<std::uint32_t> parents =
+          double_tree_parents(static_cast<std::uint32_t>(communicator_.nodes), which);
       for (int channel = 0; channel < searched_; ++channel) {
         TreeChannel& tree = trees[as_index(channel) + which * as_index(searched_)];
-        const std::vector<ChainEnds> ends = join_chains(tree, channel);
-        for (int node = 0; node < communicator_.nodes; ++node) {
-          join_nodes(tree, places[as_index(node)].trees[which], ends[as_index(node)], ends);
-        }
+        join_nodes(tree, parents, which, join_chains(tree, channel));
       }
     }
     return trees;
@@ -147,18 +143,27 @@ class Connector {
     return ends;
   }
 
-  static void join_nodes(TreeChannel& tree, const TreePlace& place, const ChainEnds& own,
-                         const std::vector<ChainEnds>& ends) {
-    if (place.parent) {
-      tree.up[as_index(own.parent)] =
-          ends[as_index(*place.parent)].children[as_index(place.child_index)];
-    }
-    for (std::size_t child = 0; child < place.children.size(); ++child) {
-      if (place.children[child]) {
-        auto& down = tree.down[as_index(own.children[child])];
+  // Each node has a first and a second child, whose ranks come in this order below its own
+  // (NVIDIA/nccl, src/graph/trees.cc: ncclGetDtree). The first is below it in the first tree, which
+  // the second one mirrors, or of an odd number of nodes shifts by one.
+  static void join_nodes(TreeChannel& tree, const std::vector<std::uint32_t>& parents,
+                         std::uint32_t which, const std::vector<ChainEnds>& ends) {
+    const std::size_t nodes = parents.size();
+    const auto image = [&](std::size_t node) {
+      return which == 0 ? node : nodes % 2 == 0 ? nodes - 1 - node : (node + nodes - 1) % nodes;
+    };
+    for (const std::size_t child_index : {0U, 1U}) {
+      for (std::size_t node = 0; node < nodes; ++node) {
+        const std::uint32_t parent = parents[node];
+        if (parent == kNoParent || (image(node) < image(parent)) != (child_index == 0)) {
+          continue;
+        }
+        const int above = ends[parent].children[child_index];
+        tree.up[as_index(ends[node].parent)] = above;
+        auto& down = tree.down[as_index(above)];
         auto* const free = std::find(down.begin(), down.end(), kNoRank);
         CHECK(free != down.end(), "a rank has at most three below it");
-        *free = ends[as_index(*place.children[child])].parent;
+        *free = ends[node].parent;
       }
     }
   }
@@ -179,54 +184,37 @@ class Connector {
 
 // --- Steps 4 to 6 ------------------------------------------------------------------------------
 
+// Adds copies of channels, from the first one on, until there are `count`.
+void copy_up_to(std::vector<int>& bases, int count) {
+  const std::size_t own = bases.size();
+  for (std::size_t channel = own; channel < as_index(std::min(count, kMostChannels)); ++channel) {
+    bases.push_back(bases[channel - own]);
+  }
+}
+
 // Maps each channel of the communicator to one of the searched channels, counted on by the copies
 // that carry the second tree.
-class Channels {
- public:
-  explicit Channels(int searched) { extend_to(searched, 0); }
-
-  // limit() drops channels from `count` on; copy_up_to() adds copies from the first one on.
-  void limit(int count) { bases_.resize(std::min(bases_.size(), as_index(count))); }
-  void copy_up_to(int count) {
-    const std::size_t own = bases_.size();
-    for (std::size_t channel = own; channel < as_index(std::min(count, kMostChannels)); ++channel) {
-      bases_.push_back(bases_[channel - own]);
-    }
-  }
-  // New ones.
-  void extend_to(int count, int first) {
-    for (int channel = first; channel < count; ++channel) {
-      bases_.push_back(channel);
-    }
-  }
-
-  [[nodiscard]] int count() const { return static_cast<int>(bases_.size()); }
-  [[nodiscard]] const std::vector<int>& bases() const { return bases_; }
-
- private:
-  std::vector<int> bases_;
-};
-
 std::vector<int> multiplied(const Communicator& communicator, const ChannelLimits& limits) {
   // Four channels for each searched one reach the peak with few GPUs in a node (connect.cc,
   // ncclTopoPostset).
   constexpr double kFastRing = 45.0;
   constexpr int kEnoughChannels = 16;
   const int searched = communicator.aligned.ring.channel_count;
-  Channels channels(searched);
-  channels.extend_to(std::min(kMostChannels, 2 * searched), searched);
+  std::vector<int> bases(as_index(std::max(searched, std::min(kMostChannels, 2 * searched))));
+  std::iota(bases.begin(), bases.end(), 0);
+  const auto count = [&bases] { return static_cast<int>(bases.size()); };
   const std::optional<Graph>& chain = communicator.aligned.collnet_chain;
   if (chain && chain->bw_intra > chain->bw_inter && communicator.ranks > communicator.nodes) {
-    channels.copy_up_to(channels.count() + channels.count() / 2);
+    copy_up_to(bases, count() + count() / 2);
   }
   if (gpu_generation(communicator.least_compute_capability).doubles_fast_rings &&
       communicator.nodes > 1 && communicator.aligned.ring.bw_intra > kFastRing &&
-      channels.count() < kEnoughChannels) {
-    channels.copy_up_to(2 * channels.count());
+      count() < kEnoughChannels) {
+    copy_up_to(bases, 2 * count());
   }
-  channels.limit(limits.most);
-  channels.copy_up_to(limits.least);
-  return channels.bases();
+  bases.resize(std::min(bases.size(), as_index(limits.most)));
+  copy_up_to(bases, limits.least);
+  return bases;
 }
 
 // --- NVLS --------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 #include <pugixml.hpp>
-#include <span>
 
 #include "nccl/tuning/connect.h"
 #include "sim/check.h"
@@ -243,7 +243,7 @@ class GraphReader {
   // --- Places ----------------------------------------------------------------------------------
 
   void require_name(const pugi::xml_node& node, std::string_view path,
-                    std::span<const std::string_view> known) const {
+                    std::initializer_list<std::string_view> known) const {
     if (std::find(known.begin(), known.end(), node.name()) == known.end() ||
         node.type() != pugi::node_element) {
       const bool is_element = node.type() == pugi::node_element;
@@ -253,11 +253,6 @@ class GraphReader {
                              in_quotes(is_element ? node.name() : node.value())));
     }
   }
-  void require_name(const pugi::xml_node& node, std::string_view path,
-                    std::initializer_list<std::string_view> known) const {
-    require_name(node, path, std::span(known.begin(), known.size()));
-  }
-
   void require_attributes(const pugi::xml_node& node, std::string_view path,
                           std::initializer_list<std::string_view> known) const {
     std::vector<std::string> seen;

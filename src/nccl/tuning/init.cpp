@@ -28,27 +28,15 @@ namespace {
 SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   const Environment& environment = options.environment;
   SearchOptions search;
+  search.paths = environment;
   search.version = options.version;
   search.multi_node = several_nodes;
-  search.cross_nic = environment.cross_nic;
-  search.p2p_level = environment.p2p_disable ? PathType::Loc : environment.p2p_level;
-  search.p2p_read = environment.p2p_read;
-  search.shm_disable = environment.shm_disable;
-  search.net_force_flush = environment.net_force_flush;
-  search.gdr_flush_disable = environment.gdr_flush_disable;
-  search.net_gdr_level = environment.net_gdr_level;
-  search.net_gdr_read = environment.net_gdr_read;
-  search.net_gdr_c2c = environment.net_gdr_c2c;
-  search.net_disable_intra = environment.net_disable_intra;
-  search.pxn_disable = environment.pxn_disable;
-  search.pxn_c2c = environment.pxn_c2c;
-  search.p2p_pxn_level = environment.p2p_pxn_level;
-  search.nvb_disable = environment.nvb_disable;
+  if (environment.p2p_disable) {
+    search.paths.p2p_level = PathType::Loc;
+  }
   search.nvls = environment.nvls_enable != 0;
   search.collnet = environment.collnet_enable;
-  search.mnnvl_scatter_nets = environment.mnnvl_scatter_nets;
   search.merge_ports = merges_ports(environment);
-  search.net_devices = environment.net_devices;
   return search;
 }
 

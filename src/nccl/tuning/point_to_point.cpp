@@ -203,14 +203,13 @@ std::vector<std::vector<PointToPointBatch>> point_to_point_batches(const std::ve
     for (int part = 0; part < parts[i]; ++part) {
       auto& of_channel = batches[static_cast<std::size_t>(
           channel_of_part(round, part, channels, nodes, group_size))];
-      const bool opens =
-          of_channel.empty() || of_channel.back().rounds.size() == kPairsPerBatch ||
-          (environment.p2p_epoch_enable &&
-           of_channel.back().rounds.back() / kPairsPerBatch != round / kPairsPerBatch);
+      const bool opens = of_channel.empty() || of_channel.back().size() == kPairsPerBatch ||
+                         (environment.p2p_epoch_enable &&
+                          of_channel.back().back() / kPairsPerBatch != round / kPairsPerBatch);
       if (opens) {
         of_channel.emplace_back();
       }
-      of_channel.back().rounds.push_back(round);
+      of_channel.back().push_back(round);
     }
   }
   return batches;

@@ -78,14 +78,11 @@ struct PointToPointPlan {
                                                    const Environment& environment, Bytes bytes,
                                                    bool network);
 
-// The rounds that one channel runs one after the other; the pairs of one batch run side by side in
-// one block of threads.
-struct PointToPointBatch {
-  std::vector<int> rounds;  // At most eight.
-};
+// The rounds, at most eight, whose pairs run side by side in one block of threads.
+using PointToPointBatch = std::vector<int>;
 
-// Batches by channel. `parts` by round: on how many channels the round works, 0 where a rank has
-// nothing to do.
+// The batches of each channel, which it runs one after the other. `parts` by round: on how many
+// channels the round works, 0 where a rank has nothing to do.
 [[nodiscard]] std::vector<std::vector<PointToPointBatch>> point_to_point_batches(
     const std::vector<int>& parts, int channels, int nodes, int group_size,
     const Environment& environment);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "nccl/tuning/chunking.h"
 #include "nccl/tuning/tuning_constants.h"
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
@@ -34,16 +35,8 @@ float narrow(double value) {
   return static_cast<float>(value);
 }
 
-bool gathers_or_scatters(Function function) {
-  return function == Function::AllGather || function == Function::ReduceScatter;
-}
-
 bool uses_collnet(Algorithm algorithm) {
   return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
-}
-
-bool uses_nvls(Algorithm algorithm) {
-  return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
 }
 
 class Model {
@@ -391,17 +384,18 @@ void set_thresholds(const TuningInput& input, const Environment& environment, Tu
 }
 
 // Returns whether a factor by size corrects the bandwidth.
-bool corrected(const TimeQuery& query, int log_size) {
-  if (query.function != Function::AllReduce || log_size < 0) {
+bool corrected(const Communicator& communicator, Function function, Algorithm algorithm,
+               int log_size) {
+  if (function != Function::AllReduce || log_size < 0) {
     return false;
   }
-  if (query.algorithm == Algorithm::Tree) {
+  if (algorithm == Algorithm::Tree) {
     return log_size < static_cast<int>(kTreeCorrections) - 1;
   }
-  const bool x86 = query.cpu != CpuKind::Arm && query.cpu != CpuKind::Power;
-  return query.algorithm == Algorithm::NvlsTree && x86 &&
-         gpu_generation(query.least_compute_capability).corrects_nvls_tree &&
-         tuning_constants(query.version).corrects_nvls_tree &&
+  const bool x86 = communicator.cpu != CpuKind::Arm && communicator.cpu != CpuKind::Power;
+  return algorithm == Algorithm::NvlsTree && x86 &&
+         gpu_generation(communicator.least_compute_capability).corrects_nvls_tree &&
+         tuning_constants(communicator.version).corrects_nvls_tree &&
          log_size < static_cast<int>(kTreeCorrections);
 }
 
@@ -425,30 +419,30 @@ TuningTable make_tuning_table(const TuningInput& input, const Environment& envir
   return table;
 }
 
-std::optional<float> algorithm_time(const TimeQuery& query) {
-  const TuningCell& cell = query.table->cell(query.function, query.algorithm, query.protocol);
+std::optional<float> algorithm_time(const Communicator& communicator, Function function,
+                                    Algorithm algorithm, Protocol protocol, Bytes bytes,
+                                    int operations) {
+  const TuningCell& cell = communicator.tuning.cell(function, algorithm, protocol);
   auto bandwidth = static_cast<float>(cell.bandwidth);
   auto latency = static_cast<float>(cell.latency);
   if (bandwidth == 0.0F) {
     return std::nullopt;
   }
-  const std::int64_t bytes = query.bytes.count();
-  const int log_size =
-      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes) >> 6U)) - 1;
-  if (corrected(query, log_size)) {
-    bandwidth *= tree_correction(query.protocol)[static_cast<std::size_t>(log_size)];
+  const std::int64_t size = bytes.count();
+  const int log_size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size) >> 6U)) - 1;
+  if (corrected(communicator, function, algorithm, log_size)) {
+    bandwidth *= tree_correction(protocol)[static_cast<std::size_t>(log_size)];
   }
-  const bool ring = query.algorithm == Algorithm::Ring;
-  if (ring && query.protocol == Protocol::Simple && query.nodes > 1 &&
-      query.function == Function::AllReduce &&
-      bytes / (static_cast<std::int64_t>(query.channels) * query.ranks) >= 64) {
-    latency = narrow(latency * gpu_generation(query.least_compute_capability).ring_latency_factor);
+  const bool ring = algorithm == Algorithm::Ring;
+  if (ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
+      function == Function::AllReduce &&
+      size / (static_cast<std::int64_t>(communicator.channels) * communicator.ranks) >= 64) {
+    latency =
+        narrow(latency * gpu_generation(communicator.least_compute_capability).ring_latency_factor);
   }
   constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
-  const int times =
-      ring ? query.operations
-           : (query.operations + kMaxCollectivesPerBatch - 1) / kMaxCollectivesPerBatch;
-  return latency * static_cast<float>(times) + static_cast<float>(bytes) / (1000.0F * bandwidth);
+  const int times = ring ? operations : divide_up(operations, kMaxCollectivesPerBatch);
+  return latency * static_cast<float>(times) + static_cast<float>(size) / (1000.0F * bandwidth);
 }
 
 }  // namespace trainyard::nccl

@@ -37,24 +37,11 @@ struct TuningInput {
 [[nodiscard]] TuningTable make_tuning_table(const TuningInput& input,
                                             const Environment& environment);
 
-// The inputs of a query beside the table.
-struct TimeQuery {
-  const TuningTable* table = nullptr;
-  Version version = kNewestVersion;
-  int ranks = 2;
-  int nodes = 1;
-  int channels = 1;
-  int least_compute_capability = 0;
-  CpuKind cpu = CpuKind::Intel;
-  Function function = Function::AllReduce;
-  Algorithm algorithm = Algorithm::Ring;
-  Protocol protocol = Protocol::Simple;
-  Bytes bytes;         // The larger of all that one rank sends and all that it receives.
-  int operations = 1;  // In a row, one behind the other on each channel.
-};
-
 // NCCL's estimate in microseconds (ncclTopoGetAlgoTime), in float as there; nothing where the
-// combination is not available.
-[[nodiscard]] std::optional<float> algorithm_time(const TimeQuery& query);
+// combination is not available. `bytes` is the larger of all that one rank sends and all that it
+// receives, `operations` in a row, one behind the other on each channel.
+[[nodiscard]] std::optional<float> algorithm_time(const Communicator& communicator,
+                                                  Function function, Algorithm algorithm,
+                                                  Protocol protocol, Bytes bytes, int operations);
 
 }  // namespace trainyard::nccl

@@ -18,18 +18,14 @@ namespace {
 
 constexpr std::int64_t kMaxBuffer = std::int64_t{1} << 30;
 
-// A variable whose effect is not modelled. No remark for `harmless`, the value that NCCL has
-// without it; no value is harmless where that is empty.
-struct NotModelled {
-  std::string_view harmless;
-  std::string_view why;
-};
-
+// A variable with an effect on time.
 struct Variable {
   std::string_view name;
-  // One of both, or neither: no effect on time.
-  void (*read)(Environment& environment, std::string_view name, std::string_view value);
-  NotModelled not_modelled;
+  // Null: the effect is not modelled, for the reason `why`. There is no remark for `harmless`, the
+  // value that NCCL has without it; no value is harmless where that is empty.
+  void (*read)(Environment& environment, std::string_view name, std::string_view value) = nullptr;
+  std::string_view harmless = {};
+  std::string_view why = {};
 };
 
 [[noreturn]] void fail(std::string_view name, const std::string& expected, std::string_view value) {
@@ -162,7 +158,7 @@ void net_devices(Environment& environment, std::string_view name, std::string_vi
     environment.net_devices = {};
   } else if (value == "ALL") {
     environment.net_devices = {.kind = NetDevicesPolicy::Kind::All, .max = 0};
-  } else if (value.substr(0, kMax.size()) == kMax) {
+  } else if (value.starts_with(kMax)) {
     environment.net_devices = {
         .kind = NetDevicesPolicy::Kind::Max,
         .max = static_cast<int>(whole_number(name, value.substr(kMax.size()), 1, 1024))};
@@ -175,14 +171,11 @@ using E = Environment;
 
 constexpr Variable modelled(std::string_view name,
                             void (*read)(Environment&, std::string_view, std::string_view)) {
-  return {.name = name, .read = read, .not_modelled = {}};
+  return {.name = name, .read = read};
 }
 constexpr Variable not_modelled(std::string_view name, std::string_view harmless,
                                 std::string_view why) {
-  return {.name = name, .read = nullptr, .not_modelled = {.harmless = harmless, .why = why}};
-}
-constexpr Variable without_effect(std::string_view name) {
-  return {.name = name, .read = nullptr, .not_modelled = {}};
+  return {.name = name, .harmless = harmless, .why = why};
 }
 
 void merge_level(Environment& environment, std::string_view name, std::string_view value) {
@@ -269,7 +262,6 @@ constexpr std::array kVariables{
     modelled("NCCL_MNNVL_ENABLE", number<&E::mnnvl_enable, 0, 2>),
     not_modelled("NCCL_MNNVL_RAIL_PER_HOST", "0", "rails are those of the topology"),
     modelled("NCCL_MNNVL_SCATTER_NETS_ENABLE", flag<&E::mnnvl_scatter_nets>),
-    without_effect("NCCL_MULTI_RANK_GPU_ENABLE"),  // Ranks are those of the topology.
     modelled("NCCL_TOPO_FILE", text<&E::topology_file>),
     modelled("NCCL_GRAPH_FILE", text<&E::graph_file>),
 
@@ -317,79 +309,78 @@ constexpr std::array kVariables{
     not_modelled("NCCL_TREE_THRESHOLD", "", kRemoved),
     not_modelled("NCCL_LL_THRESHOLD", "", kRemoved),
     not_modelled("NCCL_SINGLE_RING_THRESHOLD", "", kRemoved),
-
-    without_effect("NCCL_TOPO_DUMP_FILE_RANK"),
-    without_effect("NCCL_GRAPH_DUMP_FILE_RANK"),
-    without_effect("NCCL_NVB_PRECONNECT"),
-    without_effect("NCCL_RUNTIME_CONNECT"),
-    without_effect("NCCL_CUMEM_ENABLE"),
-    without_effect("NCCL_CUMEM_HOST_ENABLE"),
-    without_effect("NCCL_DMABUF_ENABLE"),
-    without_effect("NCCL_GDRCOPY_ENABLE"),
-    without_effect("NCCL_IB_TIMEOUT"),
-    without_effect("NCCL_IB_RETRY_CNT"),
-    without_effect("NCCL_IB_GID_INDEX"),
-    without_effect("NCCL_IB_ROCE_VERSION_NUM"),
-    without_effect("NCCL_IB_ADDR_FAMILY"),
-    without_effect("NCCL_IB_ADDR_RANGE"),
-    without_effect("NCCL_IB_CUDA_SUPPORT"),
-    without_effect("NCCL_IB_PCI_RELAXED_ORDERING"),
-    without_effect("NCCL_IB_RETURN_ASYNC_EVENTS"),
-    without_effect("NCCL_SOCKET_FAMILY"),
-    without_effect("NCCL_OOB_NET_ENABLE"),
-    without_effect("NCCL_COMM_BLOCKING"),
-    without_effect("NCCL_COMM_ID"),
-    without_effect("NCCL_ASYNC_ERROR_HANDLING"),
-    without_effect("NCCL_BLOCKING_WAIT"),
-    without_effect("NCCL_SET_THREAD_NAME"),
-    without_effect("NCCL_RAS_ENABLE"),
-    without_effect("NCCL_PROFILER_PLUGIN"),
-    without_effect("NCCL_LAUNCH_MODE"),
-    without_effect("NCCL_LAUNCH_ORDER_IMPLICIT"),
-    without_effect("NCCL_IGNORE_CPU_AFFINITY"),
-    without_effect("NCCL_IGNORE_DISABLED_P2P"),
-    without_effect("NCCL_CHECKS_DISABLE"),
-    without_effect("NCCL_CHECK_POINTERS"),
-    without_effect("NCCL_DEBUG"),
-    without_effect("NCCL_DEBUG_SUBSYS"),
-    without_effect("NCCL_DEBUG_FILE"),
 };
+
+// Variables without effect on time. Ranks on one GPU (NCCL_MULTI_RANK_GPU_ENABLE) are those of the
+// topology.
+constexpr std::array<std::string_view, 36> kWithoutEffect{"NCCL_MULTI_RANK_GPU_ENABLE",
+                                                          "NCCL_TOPO_DUMP_FILE_RANK",
+                                                          "NCCL_GRAPH_DUMP_FILE_RANK",
+                                                          "NCCL_NVB_PRECONNECT",
+                                                          "NCCL_RUNTIME_CONNECT",
+                                                          "NCCL_CUMEM_ENABLE",
+                                                          "NCCL_CUMEM_HOST_ENABLE",
+                                                          "NCCL_DMABUF_ENABLE",
+                                                          "NCCL_GDRCOPY_ENABLE",
+                                                          "NCCL_IB_TIMEOUT",
+                                                          "NCCL_IB_RETRY_CNT",
+                                                          "NCCL_IB_GID_INDEX",
+                                                          "NCCL_IB_ROCE_VERSION_NUM",
+                                                          "NCCL_IB_ADDR_FAMILY",
+                                                          "NCCL_IB_ADDR_RANGE",
+                                                          "NCCL_IB_CUDA_SUPPORT",
+                                                          "NCCL_IB_PCI_RELAXED_ORDERING",
+                                                          "NCCL_IB_RETURN_ASYNC_EVENTS",
+                                                          "NCCL_SOCKET_FAMILY",
+                                                          "NCCL_OOB_NET_ENABLE",
+                                                          "NCCL_COMM_BLOCKING",
+                                                          "NCCL_COMM_ID",
+                                                          "NCCL_ASYNC_ERROR_HANDLING",
+                                                          "NCCL_BLOCKING_WAIT",
+                                                          "NCCL_SET_THREAD_NAME",
+                                                          "NCCL_RAS_ENABLE",
+                                                          "NCCL_PROFILER_PLUGIN",
+                                                          "NCCL_LAUNCH_MODE",
+                                                          "NCCL_LAUNCH_ORDER_IMPLICIT",
+                                                          "NCCL_IGNORE_CPU_AFFINITY",
+                                                          "NCCL_IGNORE_DISABLED_P2P",
+                                                          "NCCL_CHECKS_DISABLE",
+                                                          "NCCL_CHECK_POINTERS",
+                                                          "NCCL_DEBUG",
+                                                          "NCCL_DEBUG_SUBSYS",
+                                                          "NCCL_DEBUG_FILE"};
 
 // Plugins of vendors have names of their own behind these.
 constexpr std::array<std::string_view, 3> kPluginPrefixes{"NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_",
                                                           "NCCL_TESTS_"};
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 void read_variable(Environment& environment, std::string_view name, std::string_view value) {
-  for (const Variable& variable : kVariables) {
-    if (variable.name != name) {
-      continue;
-    }
-    if (variable.read != nullptr) {
-      variable.read(environment, name, value);
-    } else if (!variable.not_modelled.why.empty() && (variable.not_modelled.harmless.empty() ||
-                                                      value != variable.not_modelled.harmless)) {
-      environment.remarks.push_back(
-          shortened(std::string(name) + "=" + std::string(value)) +
-          " has no effect here: " + std::string(variable.not_modelled.why));
+  const auto* const known = std::ranges::find(kVariables, name, &Variable::name);
+  const auto remark = [&](std::string_view why) {
+    environment.remarks.push_back(shortened(std::string(name) + "=" + std::string(value)) +
+                                  " has no effect here: " + std::string(why));
+  };
+  if (known != kVariables.end()) {
+    if (known->read != nullptr) {
+      known->read(environment, name, value);
+    } else if (known->harmless.empty() || value != known->harmless) {
+      remark(known->why);
     }
     return;
   }
-  const bool plugin =
-      std::any_of(kPluginPrefixes.begin(), kPluginPrefixes.end(),
-                  [&](std::string_view prefix) { return starts_with(name, prefix); });
-  if (plugin || !starts_with(name, "NCCL_")) {
-    environment.remarks.push_back(shortened(std::string(name) + "=" + std::string(value)) +
-                                  " has no effect here: it is not a variable of NCCL itself");
+  if (std::ranges::find(kWithoutEffect, name) != kWithoutEffect.end()) {
+    return;
+  }
+  if (!name.starts_with("NCCL_") ||
+      std::ranges::any_of(kPluginPrefixes, [&](auto prefix) { return name.starts_with(prefix); })) {
+    remark("it is not a variable of NCCL itself");
     return;
   }
   std::vector<std::string> names;
   for (const Variable& variable : kVariables) {
     names.emplace_back(variable.name);
   }
+  names.insert(names.end(), kWithoutEffect.begin(), kWithoutEffect.end());
   const auto nearest = nearest_word(name, names);
   throw ConfigError("unknown variable " + in_quotes(name) +
                     (nearest ? "; did you mean " + *nearest + "?" : ""));

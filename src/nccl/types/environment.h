@@ -28,8 +28,29 @@ struct NetDevicesPolicy {
   [[nodiscard]] bool operator==(const NetDevicesPolicy&) const = default;
 };
 
-// Empty optionals stand for what NCCL then decides by itself.
-struct Environment {
+// The rules of paths between GPUs and NICs. Empty optionals represent what NCCL then decides
+// by itself.
+struct PathSettings {
+  std::optional<PathType> p2p_level = {};      // NCCL_P2P_LEVEL
+  std::optional<bool> p2p_read = {};           // NCCL_P2P_READ_ENABLE
+  bool shm_disable = false;                    // NCCL_SHM_DISABLE
+  bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA
+  std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL
+  std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ
+  bool net_gdr_c2c = true;                     // NCCL_NET_GDR_C2C
+  bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH
+  bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE
+  int cross_nic = 2;                           // NCCL_CROSS_NIC: 0, 1, 2 (if it pays)
+  NetDevicesPolicy net_devices = {};           // NCCL_NETDEVS_POLICY
+  bool pxn_disable = false;                    // NCCL_PXN_DISABLE
+  int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL
+  bool pxn_c2c = true;                         // NCCL_PXN_C2C
+  bool nvb_disable = false;                    // NCCL_NVB_DISABLE
+  bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE
+  [[nodiscard]] bool operator==(const PathSettings&) const = default;
+};
+
+struct Environment : PathSettings {
   // Choice of algorithm and protocol, channels, threads.
   SelectionFilter selection;                      // NCCL_ALGO, NCCL_PROTO
   int min_channels = 0;                           // NCCL_MIN_NCHANNELS, NCCL_MIN_NRINGS
@@ -72,26 +93,10 @@ struct Environment {
   std::optional<int> p2p_max_peers = {};          // NCCL_P2P_MAX_PEERS
 
   // Paths and transports.
-  std::optional<PathType> p2p_level = {};      // NCCL_P2P_LEVEL
-  bool p2p_disable = false;                    // NCCL_P2P_DISABLE
-  std::optional<bool> p2p_read = {};           // NCCL_P2P_READ_ENABLE
-  bool shm_disable = false;                    // NCCL_SHM_DISABLE
-  bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA
-  std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL
-  std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ
-  bool net_gdr_c2c = true;                     // NCCL_NET_GDR_C2C
-  bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH
-  bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE
-  int cross_nic = 2;                           // NCCL_CROSS_NIC: 0, 1, 2 (if it pays)
-  NetDevicesPolicy net_devices;                // NCCL_NETDEVS_POLICY
-  bool pxn_disable = false;                    // NCCL_PXN_DISABLE
-  int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL
-  bool pxn_c2c = true;                         // NCCL_PXN_C2C
-  bool nvb_disable = false;                    // NCCL_NVB_DISABLE
-  int mnnvl_enable = 2;                        // NCCL_MNNVL_ENABLE: 0, 1, 2 (if it is there)
-  bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE
-  std::string topology_file;                   // NCCL_TOPO_FILE
-  std::string graph_file;                      // NCCL_GRAPH_FILE
+  bool p2p_disable = false;   // NCCL_P2P_DISABLE
+  int mnnvl_enable = 2;       // NCCL_MNNVL_ENABLE: 0, 1, 2 (if it is there)
+  std::string topology_file;  // NCCL_TOPO_FILE
+  std::string graph_file;     // NCCL_GRAPH_FILE
 
   // Network plugins. The event model takes their latencies by these; NICs of a kind of their own
   // need neither.

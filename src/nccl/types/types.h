@@ -23,6 +23,11 @@ enum class Function : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter
 inline constexpr std::array kFunctions{Function::Broadcast, Function::Reduce, Function::AllGather,
                                        Function::ReduceScatter, Function::AllReduce};
 
+// AllGather and ReduceScatter, whose sizes are of one rank.
+[[nodiscard]] constexpr bool gathers_or_scatters(Function function) {
+  return function == Function::AllGather || function == Function::ReduceScatter;
+}
+
 // Order as in NCCL: of equal times the first one is chosen.
 enum class Algorithm : std::uint8_t {
   Tree,
@@ -37,6 +42,10 @@ inline constexpr std::array kAlgorithms{
     Algorithm::Tree,         Algorithm::Ring, Algorithm::CollNetDirect,
     Algorithm::CollNetChain, Algorithm::Nvls, Algorithm::NvlsTree,
     Algorithm::Pat};
+
+[[nodiscard]] constexpr bool uses_nvls(Algorithm algorithm) {
+  return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
+}
 
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr std::array kProtocols{Protocol::LL, Protocol::LL128, Protocol::Simple};

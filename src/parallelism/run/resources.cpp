@@ -154,8 +154,8 @@ void scale_kernel_latencies(nccl::Profile& profile, double factor) {
     network.latency = shorter(network.latency, factor);
     network.host_cost = shorter(network.host_cost, factor);
   }
-  for (nccl::TransportProfile* const each : {&profile.nvlink, &profile.pcie, &profile.host}) {
-    each->latency = shorter(each->latency, factor);
+  for (nccl::ProtocolTimes* const each : {&profile.nvlink, &profile.pcie, &profile.host}) {
+    *each = shorter(*each, factor);
   }
   profile.tree_network_extra = shorter(profile.tree_network_extra, factor);
   for (SimTime* const each : {&profile.nvswitch, &profile.nvls_tree_sync, &profile.collnet_extra,

@@ -70,6 +70,16 @@ TEST_CASE("trees have one root, at most two children a rank and logarithmic dept
   }
 }
 
+TEST_CASE("the double tree of 4, 5 and 8 nodes is that of NCCL") {
+  using Parents = std::vector<std::uint32_t>;
+  REQUIRE(double_tree_parents(4, 0) == Parents{kNone, 2, 0, 2});
+  REQUIRE(double_tree_parents(4, 1) == Parents{1, 3, 1, kNone});
+  REQUIRE(double_tree_parents(5, 0) == Parents{kNone, 2, 4, 2, 0});
+  REQUIRE(double_tree_parents(5, 1) == Parents{1, kNone, 3, 0, 3});
+  REQUIRE(double_tree_parents(8, 0) == Parents{kNone, 2, 4, 2, 0, 6, 4, 6});
+  REQUIRE(double_tree_parents(8, 1) == Parents{1, 3, 1, 7, 5, 3, 5, kNone});
+}
+
 TEST_CASE("the leaves of one tree are inner in the other, but for one at most") {
   for (int ranks = 2; ranks <= 70; ++ranks) {
     INFO(ranks << " ranks");

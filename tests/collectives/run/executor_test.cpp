@@ -9,6 +9,7 @@
 
 #include "network/engines/make_network.h"
 #include "support/collective_run.h"
+#include "support/copied_schedule.h"
 #include "support/recorder.h"
 
 namespace trainyard {
@@ -126,7 +127,7 @@ TEST_CASE("a deadlock ends and names who waits for whom") {
 }
 
 TEST_CASE("a whole ring that waits first ends and is reported") {
-  StoredSchedule ring(*make_flat({.algorithm = &kRing, .ranks = 5}));
+  CopiedSchedule ring(*make_flat({.algorithm = &kRing, .ranks = 5}));
   for (StoredSchedule::Lane& lane : ring.lanes()) {
     std::swap(lane.steps[0], lane.steps[1]);
   }
@@ -145,7 +146,7 @@ TEST_CASE("messages that nobody receives break the contract") {
 }
 
 TEST_CASE("sent and received sizes that differ break the contract") {
-  StoredSchedule ring(*make_flat({.algorithm = &kRing, .ranks = 3}));
+  CopiedSchedule ring(*make_flat({.algorithm = &kRing, .ranks = 3}));
   ring.lanes()[0].steps[0].chunks = {.first = 0, .count = 2};
   const CollectiveRun run = run_schedule(idle_switch(3), ring, 3000_B, Fidelity::Flow);
   REQUIRE(run.violation == "12 messages of 13000 bytes were sent, 12 of 12000 bytes received");

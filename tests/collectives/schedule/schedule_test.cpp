@@ -7,6 +7,7 @@
 
 #include "sim/random.h"
 #include "support/collective_run.h"
+#include "support/copied_schedule.h"
 
 namespace trainyard {
 namespace {
@@ -76,7 +77,7 @@ TEST_CASE("a stored copy has the steps and connections of the original and takes
                                        .channels = 2,
                                        .pieces = 2,
                                        .root = 4});
-      StoredSchedule copy(*original);
+      CopiedSchedule copy(*original);
       REQUIRE(copy.shape().lanes == original->shape().lanes);
       REQUIRE(copy.lanes().size() == original->shape().lanes);
       REQUIRE(copy.connections().size() == original->shape().connections);

@@ -14,6 +14,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "sim/random.h"
+#include "support/copied_schedule.h"
 #include "support/effort.h"
 
 namespace trainyard {
@@ -154,106 +155,106 @@ TEST_CASE("64 ranks can be proved") {
 
 // Four ranks. Lane r of a ring sends on connection r, to r + 1, in its even steps and receives on
 // connection r - 1 in its odd ones; all_reduce has chunks 0 ... 3 and 6 rounds, of which 3 reduce.
-StoredSchedule four_ranks(Algorithm algorithm, Operation operation) {
-  return StoredSchedule(*make_schedule(
+CopiedSchedule four_ranks(Algorithm algorithm, Operation operation) {
+  return CopiedSchedule(*make_schedule(
       algorithm, operation, {.layout = flat_layout(4, 1), .root = RankId(0), .pieces = 1}));
 }
 
 std::string error_after(Algorithm algorithm, Operation operation,
-                        const std::function<void(StoredSchedule&)>& change) {
-  StoredSchedule schedule = four_ranks(algorithm, operation);
+                        const std::function<void(CopiedSchedule&)>& change) {
+  CopiedSchedule schedule = four_ranks(algorithm, operation);
   REQUIRE_FALSE(verify(schedule).has_value());
   change(schedule);
   return verify(schedule).value_or("no error was found");
 }
 
-std::string ring_error(const std::function<void(StoredSchedule&)>& change) {
+std::string ring_error(const std::function<void(CopiedSchedule&)>& change) {
   return error_after(&kRing, Operation::AllReduce, change);
 }
 
 TEST_CASE("the prover finds messages to and from wrong ranks") {
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[0].connection = 1; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[0].steps[0].connection = 1; }) ==
           "rank 0, lane 0, step 0: sends on connection 1, which leads from rank 1 to rank 2");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[1].connection = 1; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[0].steps[1].connection = 1; }) ==
           "rank 0, lane 0, step 1: receives from connection 1, which leads from rank 1 to rank 2");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.connections()[2].target = RankId(0); }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.connections()[2].target = RankId(0); }) ==
           "rank 3, lane 3, step 1: receives from connection 2, which leads from rank 2 to rank 0");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[2].rank = RankId(1); }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[2].rank = RankId(1); }) ==
           "rank 1, lane 2, step 0: sends on connection 2, which leads from rank 2 to rank 3");
 }
 
 TEST_CASE("the prover finds names out of range") {
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[3].steps[4].connection = 4; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[3].steps[4].connection = 4; }) ==
           "rank 3, lane 3, step 4: connection 4 does not exist");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[2].chunks.first = 4; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[1].steps[2].chunks.first = 4; }) ==
           "rank 1, lane 1, step 2: chunks 4 to 5 of 4");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[2].chunks.count = 0; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[1].steps[2].chunks.count = 0; }) ==
           "rank 1, lane 1, step 2: chunks 0 to 0 of 4");
-  REQUIRE(ring_error([](StoredSchedule& s) {
+  REQUIRE(ring_error([](CopiedSchedule& s) {
             s.lanes()[0].steps[0].chunks = {.first = 2, .count = 0xffff'ffff};
           }) == "rank 0, lane 0, step 0: chunks 2 to 4294967297 of 4");
 }
 
 TEST_CASE("the prover finds messages that are missing at either end") {
-  REQUIRE(ring_error([](StoredSchedule& s) {
+  REQUIRE(ring_error([](CopiedSchedule& s) {
             s.lanes()[0].steps.erase(s.lanes()[0].steps.begin() + 10);
           }) == "rank 1, lane 1, step 11: waits for ever for rank 0");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps.pop_back(); }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[0].steps.pop_back(); }) ==
           "rank 3 sends 1 message(s) to rank 0 that it never receives");
 }
 
 TEST_CASE("the prover finds wrong and wrongly ordered chunks") {
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.first = 1; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[0].steps[0].chunks.first = 1; }) ==
           "rank 1, lane 1, step 1: expects chunks 0+1, but chunks 1+1 were sent");
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.count = 2; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[0].steps[0].chunks.count = 2; }) ==
           "rank 1, lane 1, step 1: expects chunks 0+1, but chunks 0+2 were sent");
   // Two sends of a lane in the wrong order.
-  REQUIRE(ring_error([](StoredSchedule& s) {
+  REQUIRE(ring_error([](CopiedSchedule& s) {
             std::swap(s.lanes()[0].steps[0], s.lanes()[0].steps[2]);
           }) == "rank 1, lane 1, step 1: expects chunks 0+1, but chunks 3+1 were sent");
   // A send before the reduction that it depends on: the contribution of rank 0 is all that is sent.
-  REQUIRE(ring_error([](StoredSchedule& s) {
+  REQUIRE(ring_error([](CopiedSchedule& s) {
             std::swap(s.lanes()[0].steps[1], s.lanes()[0].steps[2]);
           }) == "rank 0 ends with {0, 1, 2} in chunk 3 instead of {0, 1, 2, 3}");
 }
 
 TEST_CASE("the prover finds contributions that are counted twice or lost") {
   // The same chunk sent and reduced once more.
-  REQUIRE(ring_error([](StoredSchedule& s) {
+  REQUIRE(ring_error([](CopiedSchedule& s) {
             std::vector<Step>& sender = s.lanes()[0].steps;
             std::vector<Step>& receiver = s.lanes()[1].steps;
             sender.insert(sender.begin(), sender.front());
             receiver.insert(receiver.begin() + 1, receiver[1]);
           }) == "rank 1, lane 1, step 2: adds contributions {0} to chunk 0 a second time");
   // Reduce instead of receive, in the gathering half.
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[7].kind = StepKind::Reduce; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[1].steps[7].kind = StepKind::Reduce; }) ==
           "rank 1, lane 1, step 7: adds contributions {1} to chunk 1 a second time");
   // Receive instead of reduce: what rank 1 held itself is overwritten.
-  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[1].kind = StepKind::Receive; }) ==
+  REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[1].steps[1].kind = StepKind::Receive; }) ==
           "rank 0 ends with {0, 2, 3} in chunk 0 instead of {0, 1, 2, 3}");
 }
 
 TEST_CASE("the prover finds a cycle of ranks that all wait first") {
-  REQUIRE(ring_error([](StoredSchedule& s) {
-            for (StoredSchedule::Lane& lane : s.lanes()) {
+  REQUIRE(ring_error([](CopiedSchedule& s) {
+            for (CopiedSchedule::Lane& lane : s.lanes()) {
               std::swap(lane.steps[0], lane.steps[1]);
             }
           }) == "rank 0, lane 0, step 0: waits for ever for rank 3");
 }
 
 TEST_CASE("the prover finds data that a rank does not hold") {
-  const auto gather_error = [](const std::function<void(StoredSchedule&)>& change) {
+  const auto gather_error = [](const std::function<void(CopiedSchedule&)>& change) {
     return error_after(&kRing, Operation::AllGather, change);
   };
-  REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.first = 2; }) ==
+  REQUIRE(gather_error([](CopiedSchedule& s) { s.lanes()[0].steps[0].chunks.first = 2; }) ==
           "rank 0, lane 0, step 0: sends chunk 2, which it does not hold");
-  REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[2].steps[1].kind = StepKind::Reduce; }) ==
+  REQUIRE(gather_error([](CopiedSchedule& s) { s.lanes()[2].steps[1].kind = StepKind::Reduce; }) ==
           "rank 2, lane 2, step 1: reduces into chunk 1, which it does not hold");
 }
 
 TEST_CASE("the prover finds results at the wrong place, and programs that do nothing") {
-  const auto without_steps = [](StoredSchedule& s) {
-    for (StoredSchedule::Lane& lane : s.lanes()) {
+  const auto without_steps = [](CopiedSchedule& s) {
+    for (CopiedSchedule::Lane& lane : s.lanes()) {
       lane.steps.clear();
     }
   };
@@ -261,10 +262,10 @@ TEST_CASE("the prover finds results at the wrong place, and programs that do not
   REQUIRE(error_after(&kDirect, Operation::AllToAll, without_steps) ==
           "rank 0 ends with {} in chunk 4 instead of {1}");
   // What scatter does for root 0 is not what root 1 asks for.
-  const StoredSchedule scatter = four_ranks(&kDirect, Operation::Scatter);
+  const CopiedSchedule scatter = four_ranks(&kDirect, Operation::Scatter);
   ScheduleShape shape = scatter.shape();
   shape.root = RankId(1);
-  StoredSchedule copy = four_ranks(&kDirect, Operation::Scatter);
+  CopiedSchedule copy = four_ranks(&kDirect, Operation::Scatter);
   REQUIRE(verify(StoredSchedule(shape, copy.lanes(), copy.connections())) ==
           "rank 0, lane 0, step 0: sends chunk 1, which it does not hold");
 }
@@ -296,7 +297,7 @@ TEST_CASE("the prover finds two lanes of a rank that race for a chunk") {
 
 TEST_CASE("the prover finds waits and copies that cannot be") {
   const auto with = [](const Step& step) {
-    return ring_error([&](StoredSchedule& s) {
+    return ring_error([&](CopiedSchedule& s) {
       s.lanes()[2].steps.insert(s.lanes()[2].steps.begin() + 1, step);
     });
   };
@@ -318,41 +319,41 @@ TEST_CASE("the prover finds waits and copies that cannot be") {
 
 // Four ranks and the switch. Lane 4 is the switch's on the way up: it receives from rank 0, reduces
 // from ranks 1 to 3 and sends chunk h to rank h; lane 9 the one on the way down.
-std::string nvls_error(const std::function<void(StoredSchedule&)>& change) {
+std::string nvls_error(const std::function<void(CopiedSchedule&)>& change) {
   return error_after(&kNvls, Operation::AllReduce, change);
 }
 
 TEST_CASE("the prover finds what a switch loses, adds twice or never had") {
-  REQUIRE(nvls_error([](StoredSchedule& s) {
+  REQUIRE(nvls_error([](CopiedSchedule& s) {
             s.lanes()[4].steps.erase(s.lanes()[4].steps.begin() + 3);
           }) == "rank 3 sends 1 message(s) to switch 0 that it never receives");
-  REQUIRE(nvls_error([](StoredSchedule& s) {
+  REQUIRE(nvls_error([](CopiedSchedule& s) {
             s.lanes()[0].steps.push_back(s.lanes()[0].steps[0]);
             s.lanes()[4].steps.insert(s.lanes()[4].steps.begin() + 1,
                                       {.kind = StepKind::Reduce,
                                        .connection = s.lanes()[4].steps[0].connection,
                                        .chunks = s.lanes()[4].steps[0].chunks});
           }) == "switch 0, lane 4, step 1: adds contributions {0} to chunk 0 a second time");
-  REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].steps[0].kind = StepKind::Reduce; }) ==
+  REQUIRE(nvls_error([](CopiedSchedule& s) { s.lanes()[4].steps[0].kind = StepKind::Reduce; }) ==
           "switch 0, lane 4, step 0: reduces into chunk 0, which it does not hold");
-  REQUIRE(nvls_error([](StoredSchedule& s) {
+  REQUIRE(nvls_error([](CopiedSchedule& s) {
             std::vector<Step>& steps = s.lanes()[4].steps;
             std::rotate(steps.begin(), steps.begin() + 4, steps.end());
           }) == "switch 0, lane 4, step 0: sends chunk 0, which it does not hold");
   // The sum is sent on before the last rank is in it.
-  REQUIRE(nvls_error([](StoredSchedule& s) {
+  REQUIRE(nvls_error([](CopiedSchedule& s) {
             std::swap(s.lanes()[4].steps[3], s.lanes()[4].steps[4]);
           }) == "rank 0 ends with {0, 1, 2} in chunk 0 instead of {0, 1, 2, 3}");
-  REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].steps[0].connection = 4; }) ==
+  REQUIRE(nvls_error([](CopiedSchedule& s) { s.lanes()[4].steps[0].connection = 4; }) ==
           "switch 0, lane 4, step 0: receives from connection 4, which leads from switch 0 to "
           "rank 0");
 }
 
 TEST_CASE("the prover finds lanes of nobody, and a switch's own data count for nothing") {
-  REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].rank = RankId(5); }) ==
+  REQUIRE(nvls_error([](CopiedSchedule& s) { s.lanes()[4].rank = RankId(5); }) ==
           "lane 4 is of rank 5, which does not exist");
   // Nobody but the switch is asked: it has nothing to give.
-  REQUIRE(nvls_error([](StoredSchedule& s) {
+  REQUIRE(nvls_error([](CopiedSchedule& s) {
             s.lanes()[9].steps.erase(s.lanes()[9].steps.begin(), s.lanes()[9].steps.begin() + 4);
             s.lanes()[4].steps.clear();
           }) != "no error was found");

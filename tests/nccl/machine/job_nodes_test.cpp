@@ -3,11 +3,13 @@
 
 #include "nccl/machine/job_nodes.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "nccl/machine/system.h"
+#include "nccl/search/search.h"
 #include "sim/config_error.h"
 #include "support/nccl_servers.h"
 #include "support/paths.h"
@@ -19,7 +21,7 @@ using Catch::Matchers::Equals;
 
 const std::filesystem::path kConfigs = source_dir().string() + "/configs";
 
-JobNodes nodes_of(const std::string& cluster, const ClusterOverrides& overrides,
+JobNodes nodes_of(const std::string& cluster, const ClusterOverrides& overrides = {},
                   Domains domains = Domains::Joined) {
   const Catalogue catalogue = Catalogue::load(kConfigs / "hardware");
   return job_nodes(load_cluster(kConfigs / "clusters" / (cluster + ".yaml"), catalogue, overrides),
@@ -88,6 +90,89 @@ TEST_CASE("an NVLink domain of several servers is one node, or one for each serv
   REQUIRE(apart.kind.size() == 18);
   REQUIRE(apart.first_rank.at(1) == 4);
   REQUIRE(apart.first_rank.back() == 72);
+}
+
+TEST_CASE("servers of several kinds have a file each", "[nccl]") {
+  const JobNodes nodes = nodes_of("mixed-a100");
+  REQUIRE(nodes.kinds.size() == 2);
+  REQUIRE(nodes.first_rank.size() == nodes.kind.size() + 1);
+  REQUIRE(std::ranges::is_sorted(nodes.first_rank));
+}
+
+TEST_CASE("a rack that NVLink joins is one node", "[nccl]") {
+  const JobNodes nodes = nodes_of("gb200-nvl72");
+  REQUIRE(nodes.kind.size() == 2);
+  REQUIRE(nodes.kinds.size() == 1);
+  REQUIRE(nodes.kinds[0].size() == 18);
+  REQUIRE(nodes.first_rank[1] == 72);
+  // A rack and the beginning of another.
+  const JobNodes part = nodes_of("gb200-nvl72", {.nodes = 20});
+  REQUIRE(part.kinds.size() == 2);
+  REQUIRE(part.kinds[1].size() == 2);
+  REQUIRE(part.first_rank[2] - part.first_rank[1] == 8);
+}
+
+TEST_CASE("GPUs that no rank uses are not in the file", "[nccl]") {
+  const JobNodes nodes = nodes_of("dgx-h100", {.gpus_per_node = 3});
+  REQUIRE(nodes.first_rank[1] == 3);
+  REQUIRE(build_system(nodes.kinds[0], {}).gpus.size() == 3);
+  REQUIRE(build_system(nodes.kinds[0], {}).nets.size() == 8);
+}
+
+TEST_CASE("shipped clusters have graphs", "[nccl]") {
+  const std::vector<std::string> clusters{
+      "dgx-1",        "dgx-2",   "dgx-a100",    "dgx-h100",    "hgx-b200",
+      "aws-p5",       "aws-p4d", "gcp-a3-high", "gcp-a3-mega", "azure-nd-a100-v4",
+      "rtx4090-pcie", "alps",    "polaris",     "gb200-nvl72", "l40s-pcie"};
+  for (const std::string& name : clusters) {
+    INFO(name);
+    const JobNodes nodes = nodes_of(name);
+    const SearchOptions options{.multi_node = nodes.kind.size() > 1};
+    for (const std::vector<NcclSystem>& kind : nodes.kinds) {
+      for (const MachinePart& part : make_machines(kind, options)) {
+        const GraphSet graphs = search_graphs(part.machine);
+        // Not the fallback.
+        REQUIRE(graphs.ring.bw_intra > 0.1);
+        REQUIRE(graphs.tree.bw_intra > 0.1);
+        REQUIRE(graphs.nvls.has_value() ==
+                (part.machine.system().nvswitch && part.machine.system().oldest().has_nvls));
+      }
+    }
+  }
+}
+
+TEST_CASE("the cube mesh of the DGX-1 carries six rings each way", "[nccl]") {
+  const GraphSet graphs = search_graphs(nodes_of("dgx-1").kinds[0], {});
+  // 6 links of 20 GB/s, each ring one of them.
+  REQUIRE(graphs.ring.channel_count == 6);
+  REQUIRE(graphs.ring.bw_intra == 20.0);
+  REQUIRE(graphs.ring.type_intra == PathType::Nvl);
+}
+
+TEST_CASE("two ports of one adapter are one NIC unless told otherwise", "[nccl]") {
+  const std::vector<NcclSystem> kind = nodes_of("alibaba-hpn").kinds[0];
+  REQUIRE(search_graphs(kind, {.multi_node = true}).ring.channel_count == 8);
+  REQUIRE(search_graphs(kind, {.multi_node = true, .merge_ports = false}).ring.channel_count == 16);
+}
+
+TEST_CASE("NICs that the plugin groups are one, with the speed of all", "[nccl]") {
+  const std::vector<NcclSystem> kind = nodes_of("aws-p5").kinds[0];
+  const System system = build_system(kind, {});
+  REQUIRE(system.nets.size() == 8);
+  for (int i = 0; i < 8; ++i) {
+    REQUIRE(system.nets[static_cast<std::size_t>(i)].dev == i);
+    REQUIRE(system.nets[static_cast<std::size_t>(i)].bandwidth == 50.0F);
+  }
+  // As other servers with a NIC of 400 Gb/s for each GPU.
+  const GraphSet graphs = search_graphs(kind, {.multi_node = true});
+  const GraphSet others = search_graphs(nodes_of("dgx-h100").kinds[0], {.multi_node = true});
+  REQUIRE(graphs.ring.channel_count == others.ring.channel_count);
+  REQUIRE(graphs.ring.bw_inter == others.ring.bw_inter);
+}
+
+TEST_CASE("what is not NVIDIA's is refused", "[nccl]") {
+  REQUIRE_THROWS_AS(search_graphs(nodes_of("mi300x").kinds[0], {}), ConfigError);
+  REQUIRE_THROWS_AS(search_graphs(nodes_of("ascend-910b").kinds[0], {}), ConfigError);
 }
 
 }  // namespace trainyard::nccl

@@ -12,9 +12,8 @@
 namespace trainyard::nccl {
 namespace {
 
-Machine machine_of(const PlainServer& plain, SearchOptions options = {}) {
-  options.multi_node = true;
-  return Machine(build_system({plain_server(plain)}, {}), options);
+Machine machine_of(const PlainServer& plain, const PathSettings& settings = {}) {
+  return Machine(build_system({plain_server(plain)}, {}), {.multi_node = true, .paths = settings});
 }
 
 PathType between(const Machine& machine, int from, int to) {
@@ -129,7 +128,8 @@ TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
   REQUIRE(machine.paths().net_gpu.at(0, 0).type == PathType::P2c);
   REQUIRE(machine.paths().gpu_net.at(0, 0).bandwidth == 48.0F);
   REQUIRE(machine.has_gpudirect(0, 0, true));
-  const Machine strict(build_system({file}, {}), {.multi_node = true, .net_gdr_c2c = false});
+  const Machine strict(build_system({file}, {}),
+                       {.multi_node = true, .paths = {.net_gdr_c2c = false}});
   REQUIRE_FALSE(strict.has_gpudirect(0, 0, true));
   // In host memory the data takes the same way.
   REQUIRE(strict.paths().gpu_net.at(0, 0).type == PathType::P2c);
@@ -200,7 +200,7 @@ TEST_CASE("NICs that are faster than the way between sockets divide the server",
   REQUIRE(parts[1].ranks == std::vector{2, 3});
   REQUIRE(parts[1].machine.net_count() == 4);
   REQUIRE(parts[1].machine.options().multi_node);
-  REQUIRE(make_machines({plain_server(plain)}, {.net_disable_intra = true}).size() == 1);
+  REQUIRE(make_machines({plain_server(plain)}, {.paths = {.net_disable_intra = true}}).size() == 1);
 }
 
 TEST_CASE("GPUs that share no memory at all are nodes of their own", "[nccl]") {
@@ -208,7 +208,7 @@ TEST_CASE("GPUs that share no memory at all are nodes of their own", "[nccl]") {
   plain.nic_speed = 10'000;
   const std::vector<NcclSystem> file{plain_server(plain)};
   REQUIRE(make_machines(file, {.multi_node = true}).size() == 1);
-  const auto parts = make_machines(file, {.multi_node = true, .shm_disable = true});
+  const auto parts = make_machines(file, {.multi_node = true, .paths = {.shm_disable = true}});
   REQUIRE(parts.size() == static_cast<std::size_t>(plain.gpus));
 }
 

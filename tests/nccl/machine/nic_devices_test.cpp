@@ -146,8 +146,11 @@ TEST_CASE("rings leave and enter by NICs as near as the search says", "[nccl][ti
             return communicator.nics[static_cast<std::size_t>(
                 communicator.node_kind[static_cast<std::size_t>(wiring.node_of(rank))])];
           };
-          const NetworkEnds ends = wiring.ends(from, to, static_cast<int>(c),
-                                               nics(from).ring_out[c], nics(to).ring_in[c]);
+          const NetworkEnds ends = wiring.ends({.from = from,
+                                                .to = to,
+                                                .channel = static_cast<int>(c),
+                                                .nic_out = nics(from).ring_out[c],
+                                                .nic_in = nics(to).ring_in[c]});
           for (const auto* const path : {&ends.outward, &ends.inward}) {
             REQUIRE((path_distance(job.cluster.topology, *path) <= Distance::Pxb || !is_near));
           }

@@ -34,7 +34,8 @@ TEST_CASE("over several hosts the first NIC of every GPU comes first", "[nccl]")
   const std::vector<NcclSystem> files(2, plain_server(tray));
   const Machine spread(build_system(files, {}), {.multi_node = true});
   REQUIRE(select_nets(spread, PathType::Pix, std::nullopt) == std::vector{0, 2, 4, 6, 1, 3, 5, 7});
-  const Machine by_gpu(build_system(files, {}), {.multi_node = true, .mnnvl_scatter_nets = false});
+  const Machine by_gpu(build_system(files, {}),
+                       {.multi_node = true, .paths = {.mnnvl_scatter_nets = false}});
   REQUIRE(select_nets(by_gpu, PathType::Pix, std::nullopt) == std::vector{0, 1, 2, 3, 4, 5, 6, 7});
 }
 

@@ -47,7 +47,8 @@ std::string turn(int in, int first, bool is_up, int out, int gpus = 8) {
 }
 
 GraphSet graphs_of(const PlainServer& server, int nodes, int cross_nic = 2) {
-  return search_graphs({plain_server(server)}, {.multi_node = nodes > 1, .cross_nic = cross_nic});
+  return search_graphs({plain_server(server)},
+                       {.multi_node = nodes > 1, .paths = {.cross_nic = cross_nic}});
 }
 
 PlainServer b200_fast() {
@@ -298,9 +299,10 @@ NcclSystem two_h20() {
 }
 
 TEST_CASE("two GPUs among many NICs have the channels of a published log", "[nccl]") {
-  const GraphSet graphs = search_graphs(
-      {two_h20()},
-      {.version = Version::V2_27, .multi_node = true, .cross_nic = 1, .pxn_disable = true});
+  const GraphSet graphs =
+      search_graphs({two_h20()}, {.version = Version::V2_27,
+                                  .multi_node = true,
+                                  .paths = {.cross_nic = 1, .pxn_disable = true}});
   REQUIRE(summary(graphs.ring) == "(4) 4x24/24 NVL/PIX 1");
   std::vector<std::string> rings;
   for (const GraphChannel& channel : graphs.ring.channels) {

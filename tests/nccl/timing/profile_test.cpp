@@ -5,10 +5,15 @@
 
 #include <string>
 
+#include "calibration/predict/nccl_prediction.h"
 #include "nccl/types/types.h"
+#include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/fields.h"
 #include "support/built_clusters.h"
+#include "support/clusters.h"
 #include "support/program.h"
+#include "support/shipped.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -62,7 +67,7 @@ TEST_CASE("the shipped profile has positive times and every GPU generation", "[n
   for (const Protocol protocol : kProtocols) {
     REQUIRE(profile.ring_base[protocol] > SimTime(0));
     REQUIRE(profile.tree_base[protocol] > SimTime(0));
-    REQUIRE(profile.networks.at("rdma").latency[protocol] > profile.nvlink.latency[protocol]);
+    REQUIRE(profile.networks.at("rdma").latency[protocol] > profile.nvlink[protocol]);
   }
   REQUIRE(profile.launch.per_gpu > SimTime(0));
 }
@@ -98,6 +103,83 @@ TEST_CASE("mistakes in a profile are one line with their place", "[nccl][timing]
   require_refused(base, "ring_base: {value: [1 us, 2 us], evidence: measured, source: nccl-tables}",
                   "kernel.ring_base.value: expected three times, of LL, LL128 and Simple");
   require_refused("Cassini: ", "Cassini: token-", "nics.Cassini: expected one of");
+}
+
+namespace {
+
+ProfileBasis basis_of(const std::string& rows) {
+  ConfigDocument document = ConfigDocument::parse(
+      "cluster: a\nfiles: [a.log]\nmachine: {gpu: hopper, scale_up: nvswitch, network: none}\n"
+      "rows: " +
+          rows,
+      "profile.yaml");
+  ProfileBasis basis;
+  read_fields(document.root(), basis, basis_fields);
+  document.finish();
+  return basis;
+}
+
+const MachineKind kMachine{.gpu = "hopper", .scale_up = "nvswitch", .network = "none"};
+
+std::string basis_error(const std::string& rows) {
+  try {
+    (void)basis_of(rows);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+MachineKind kind_of(const std::string& name, int nodes, int gpus_per_node,
+                    const std::vector<std::pair<std::string, std::string>>& environment = {}) {
+  ValidationCase item;
+  item.cluster = kConfigsFolder / "clusters" / (name + ".yaml");
+  item.nodes = nodes;
+  item.gpus_per_node = gpus_per_node;
+  item.ranks = nodes * gpus_per_node;
+  item.environment = environment;
+  const Cluster cluster = cluster_of(item, shipped_catalogue());
+  const Profile profile = Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
+  return NcclSession(item, cluster, shipped_catalogue(), profile, Operation::AllReduce, {})
+      .machine();
+}
+
+}  // namespace
+
+TEST_CASE("predictions beyond what a profile rests on are told apart") {
+  const ProfileBasis basis = basis_of(
+      "[{operation: all_reduce, ranks: 8, from: 1 KiB, to: 1 MiB, count: 11},"
+      " {operation: all_reduce, ranks: 4, from: 1 KiB, to: 1 MiB, count: 11}]");
+  const auto beyond = [&](Operation operation, int ranks, Bytes size) {
+    return basis.beyond(kMachine, operation, ranks, size).value_or("");
+  };
+  REQUIRE(beyond(Operation::AllReduce, 8, kib(1)).empty());
+  REQUIRE(beyond(Operation::AllReduce, 8, mib(1)).empty());
+  REQUIRE(beyond(Operation::AllReduce, 8, mib(2)) == "rows of all_reduce from 1KiB to 1MiB");
+  REQUIRE(beyond(Operation::AllReduce, 2, mib(1)) == "rows of all_reduce with 4, 8 ranks, not 2");
+  REQUIRE(beyond(Operation::AllToAll, 8, mib(1)) == "no row of alltoall");
+  const MachineKind other{.gpu = "hopper", .scale_up = "nvswitch", .network = "rdma"};
+  REQUIRE(basis.beyond(other, Operation::AllReduce, 8, mib(1)).value() ==
+          "measured was hopper, nvswitch, none, not hopper, nvswitch, rdma");
+}
+
+TEST_CASE("a basis is read strictly") {
+  REQUIRE(basis_error("[]").find("expected at least one entry, found none") != std::string::npos);
+  REQUIRE(basis_error("[{operation: allreduce, ranks: 8, from: 1 B, to: 2 B, count: 1}]")
+              .find("operation: expected all_reduce, ") != std::string::npos);
+  REQUIRE(basis_error("[{operation: alltoall, ranks: 8, from: 4 B, to: 2 B, count: 1}]")
+              .find("to: expected at least the size of `from`") != std::string::npos);
+  REQUIRE(basis_error("[{operation: alltoall, ranks: 0, from: 1 B, to: 2 B, count: 1}]")
+              .find("ranks: expected ") != std::string::npos);
+}
+
+TEST_CASE("a machine is of the constants that its times rest on") {
+  REQUIRE(to_string(kind_of("dgx-h100", 1, 8)) == "hopper, nvswitch, none");
+  REQUIRE(to_string(kind_of("dgx-a100", 4, 8)) == "ampere, nvswitch, rdma");
+  REQUIRE(to_string(kind_of("dgx-1", 1, 8)) == "volta, nvlink, none");
+  REQUIRE(to_string(kind_of("dgx-h100", 2, 1)) == "hopper, none, rdma");
+  REQUIRE(to_string(kind_of("dgx-h100", 2, 8, {{"NCCL_IB_DISABLE", "1"}})) ==
+          "hopper, nvswitch, socket");
 }
 
 }  // namespace trainyard::nccl

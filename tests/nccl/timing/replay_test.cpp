@@ -173,8 +173,12 @@ TEST_CASE("a long program goes on as its second half did", "[nccl]") {
     }
   }
   const SimTime exact = replay(network, lanes, 1'000'000);
-  REQUIRE(replay_long(network, lanes, 1'000'000) == exact);
-  REQUIRE(replay_long(network, lanes, 256) / exact == Approx(1.0).margin(0.01));
+  const auto in_line = [&](std::uint64_t exact_units) {
+    return replay_in_line(lanes, exact_units,
+                          [&](std::uint64_t units) { return replay(network, lanes, units); });
+  };
+  REQUIRE(in_line(1'000'000) == exact);
+  REQUIRE(in_line(256) / exact == Approx(1.0).margin(0.01));
   // Twice the same is the same.
   REQUIRE(replay(network, lanes, 1'000'000) == exact);
 }

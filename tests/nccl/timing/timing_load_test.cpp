@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "support/nccl_timing.h"
@@ -19,6 +21,30 @@ double sent_by_nics(const Cluster& cluster, const std::vector<Load>& loads) {
       const bool leaves = cluster.topology.node(link.source).kind == NodeKind::Nic &&
                           !cluster.topology.node(link.target).server;
       sum += leaves ? one.weight : 0.0;
+    }
+  }
+  return sum;
+}
+
+// By the NIC that sends into the fabric, and the leaf: bytes.
+std::map<std::string, std::map<std::string, double>> sent_by_nics_traffic(const Cluster& cluster,
+                                                                          const Load& load) {
+  const Topology& topology = cluster.topology;
+  std::map<std::string, std::map<std::string, double>> sent;
+  for (const LinkWeight& one : load) {
+    const Link& link = topology.link(one.link);
+    if (topology.node(link.source).kind == NodeKind::Nic && !topology.node(link.target).server) {
+      sent[topology.node(link.source).name][topology.node(link.target).name] += one.weight;
+    }
+  }
+  return sent;
+}
+
+double sum_of(const std::map<std::string, std::map<std::string, double>>& sent) {
+  double sum = 0.0;
+  for (const auto& [nic, leaves] : sent) {
+    for (const auto& [leaf, bytes] : leaves) {
+      sum += bytes;
     }
   }
   return sum;
@@ -87,6 +113,72 @@ TEST_CASE("limits slow a call down by as much, and none by nothing", "[nccl][tim
   const SimTime alone = timer.point_to_point(Operation::AllToAll, mib(512)).time;
   timer.limit({.share = 0.25});
   REQUIRE(timer.point_to_point(Operation::AllToAll, mib(512)).time / alone > 3.0);
+}
+
+TEST_CASE("rings of an all_reduce put twice the data on each edge, trees once each way",
+          "[nccl][timing]") {
+  const double size = static_cast<double>(mib(256).count());
+  const TimedJob rings(shipped_cluster("dgx-h100", {.nodes = 4}), forced("Ring", "Simple"));
+  const Load ring = rings.timer().traffic(rings.plan(Function::AllReduce, mib(256)));
+  // Each channel leaves each node once.
+  REQUIRE(sum_of(sent_by_nics_traffic(rings.cluster, ring)) == Approx(4.0 * 2.0 * size * 31 / 32));
+  const TimedJob trees(shipped_cluster("dgx-h100", {.nodes = 4}), forced("Tree", "Simple"));
+  const Load tree = trees.timer().traffic(trees.plan(Function::AllReduce, mib(256)));
+  REQUIRE(sum_of(sent_by_nics_traffic(trees.cluster, tree)) == Approx(3.0 * 2.0 * size));
+}
+
+TEST_CASE("a chain sends nothing into the root of a broadcast", "[nccl][timing]") {
+  const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 1}), {{"NCCL_PROTO", "Simple"}});
+  Timer timer = job.timer();
+  const CallPlan plan = job.plan(Function::Broadcast, mib(64));
+  for (const int root : {0, 3}) {
+    double into_root = 0.0;
+    double out_of_gpus = 0.0;
+    for (const LinkWeight& one : timer.traffic(plan, root)) {
+      const Link& link = job.cluster.topology.link(one.link);
+      const bool into = link.target == job.cluster.gpus[static_cast<std::size_t>(root)];
+      into_root += into ? one.weight : 0.0;
+      const bool leaves = job.cluster.topology.node(link.source).kind == NodeKind::Gpu;
+      out_of_gpus += leaves ? one.weight : 0.0;
+    }
+    REQUIRE(into_root == 0.0);
+    REQUIRE(out_of_gpus == Approx(7.0 * static_cast<double>(mib(64).count())));
+  }
+}
+
+TEST_CASE("the flags of LL are as many bytes as its data", "[nccl][timing]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
+  const auto sent = [&](const char* protocol) {
+    const TimedJob job(cluster, forced("Ring", protocol));
+    return sum_of(
+        sent_by_nics_traffic(cluster, job.timer().traffic(job.plan(Function::AllReduce, mib(1)))));
+  };
+  REQUIRE(sent("LL") == Approx(2.0 * sent("Simple")));
+  REQUIRE(sent("LL128") == Approx(128.0 / 120.0 * sent("Simple")));
+}
+
+// What is sent to the port that is left goes by its plane.
+TEST_CASE("both ports of an adapter carry half, and one that is left carries all",
+          "[nccl][timing]") {
+  for (const bool is_whole : {true, false}) {
+    const std::vector<std::string> pulls =
+        is_whole ? std::vector<std::string>{}
+                 : std::vector<std::string>{"server1/nic3,plane1-leaf3"};
+    const TimedJob job(shipped_cluster("alibaba-hpn", {.nodes = 2, .pulls = pulls}));
+    auto sent =
+        sent_by_nics_traffic(job.cluster, job.timer().traffic(Operation::AllToAll, mib(256)));
+    REQUIRE(sum_of(sent) == Approx(16.0 * 8.0 * static_cast<double>(mib(16).count())));
+    for (const auto& [nic, leaves] : sent) {
+      INFO(nic);
+      REQUIRE(leaves.size() == (is_whole || !nic.ends_with("/nic3") ? 2U : 1U));
+      REQUIRE(leaves.begin()->second == Approx(leaves.rbegin()->second));
+    }
+  }
+}
+
+TEST_CASE("what NVSwitches add up is not counted here", "[nccl][timing]") {
+  const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 1}), forced("NVLS", "Simple"));
+  REQUIRE(job.timer().traffic(job.plan(Function::AllReduce, mib(256))).empty());
 }
 
 }  // namespace trainyard::nccl

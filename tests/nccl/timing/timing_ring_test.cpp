@@ -52,7 +52,7 @@ TEST_CASE("a ring of LL with little to carry is its steps", "[nccl][timing]") {
     const CallPlan plan = job.plan(Function::AllReduce, Bytes(gpus * 16));
     const Profile& profile = default_profile();
     const SimTime primitive = state.gpu.ll_cost;
-    const SimTime hop = profile.nvlink.latency[Protocol::LL] + profile.nvswitch;
+    const SimTime hop = profile.nvlink[Protocol::LL] + profile.nvswitch;
     const SimTime expected = primitive * (2 * gpus - 1) + hop * (2 * gpus - 2);
     REQUIRE(state.ring(plan) / expected == Approx(1.0).margin(0.05));
   }
@@ -166,9 +166,9 @@ TEST_CASE("over PCIe a slice waits until its stores are acknowledged", "[nccl][t
   const TimedJob job(shipped_cluster("rtx4090-pcie", {.nodes = 1}), forced("Ring", "Simple"));
   Timer::State state = job.state();
   const CallPlan plan = job.plan(Function::AllReduce, mib(1));
-  const Wire wire = state.complete.connect(0, 1, 0, {}, {});
+  const Wire wire = state.complete.connect({.to = 1});
   REQUIRE(wire.transport != Transport::NvLink);
-  REQUIRE(state.unit_rule(plan, plan.threads, {&wire}).unit_cost ==
+  REQUIRE(state.unit_rule(plan, plan.threads, {wire}).unit_cost ==
           state.gpu.simple_cost + wire.latency);
   REQUIRE(state.unit_rule(plan, plan.threads, {}).unit_cost == state.gpu.simple_cost);
 }

@@ -112,7 +112,8 @@ TEST_CASE("what is sent to another server leaves by the NIC of its receiver's ra
   wiring.fold(2);
   REQUIRE(wiring.sending_rank(0, 8 + 3) == 3);
   REQUIRE(wiring.sending_rank(3, 8 + 3) == 3);
-  REQUIRE(wiring.connect_pair(0, 8 + 3, 0).sender == wiring.connect_pair(3, 8 + 3, 0).sender);
+  REQUIRE(wiring.connect({.to = 8 + 3, .is_pair = true}).sender ==
+          wiring.connect({.from = 3, .to = 8 + 3, .is_pair = true}).sender);
   const TimedJob own(shipped_cluster("dgx-h100", {.nodes = 2}), {{"NCCL_P2P_PXN_LEVEL", "0"}});
   Wiring direct(own.cluster, own.communicator, own.environment);
   REQUIRE(direct.sending_rank(0, 8 + 3) == 0);

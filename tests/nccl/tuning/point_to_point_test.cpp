@@ -191,16 +191,16 @@ TEST_CASE("an all-to-all of one node spreads over all channels", "[nccl][p2p]") 
   const auto batches = point_to_point_batches(std::vector<int>(8, 4), 32, 1, 8, {});
   for (const auto& channel : batches) {
     REQUIRE(channel.size() == 1);
-    REQUIRE(channel.front().rounds.size() == 1);
+    REQUIRE(channel.front().size() == 1);
   }
 }
 
 TEST_CASE("between nodes the eight peers of a node share a channel side by side", "[nccl][p2p]") {
   const auto batches = point_to_point_batches(std::vector<int>(32, 1), 2, 4, 8, {});
   REQUIRE(batches[0].size() == 2);
-  REQUIRE(batches[0][0].rounds == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
-  REQUIRE(batches[0][1].rounds.front() == 16);
-  REQUIRE(batches[1][0].rounds.front() == 8);
+  REQUIRE(batches[0][0] == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+  REQUIRE(batches[0][1].front() == 16);
+  REQUIRE(batches[1][0].front() == 8);
 }
 
 TEST_CASE("a batch holds eight pairs, of one group of rounds unless epochs are off",
@@ -208,7 +208,7 @@ TEST_CASE("a batch holds eight pairs, of one group of rounds unless epochs are o
   const std::vector<int> parts(12, 1);
   const auto batches = point_to_point_batches(parts, 1, 1, 12, {});
   REQUIRE(batches[0].size() == 2);
-  REQUIRE(batches[0][0].rounds.size() == 8);
+  REQUIRE(batches[0][0].size() == 8);
   std::vector<int> sparse(16, 0);
   sparse[1] = sparse[7] = sparse[9] = 1;
   REQUIRE(point_to_point_batches(sparse, 1, 1, 16, {})[0].size() == 2);

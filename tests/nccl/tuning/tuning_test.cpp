@@ -300,24 +300,22 @@ TEST_CASE("threads and thresholds follow the graph and the variables", "[nccl][t
 
 TEST_CASE("a call's time is latency plus bytes over bandwidth, corrected by size",
           "[nccl][tuning]") {
-  const TuningTable table = make_tuning_table(h100_node().input, {});
-  TimeQuery query;
-  query.table = &table;
-  query.ranks = 8;
-  query.channels = 24;
-  query.least_compute_capability = 90;
-  query.bytes = mib(1);
-  query.protocol = Protocol::LL;
-  REQUIRE(*algorithm_time(query) == Approx(15.0 + 1048.576 / 80.571).epsilon(1e-4));
-  query.operations = 3;  // Rings run them one behind the other.
-  REQUIRE(*algorithm_time(query) == Approx(45.0 + 1048.576 / 80.571).epsilon(1e-4));
-  query.algorithm = Algorithm::Tree;  // Others pack eight of them.
-  REQUIRE(*algorithm_time(query) == Approx(15.2 + 1048.576 / (43.58 * 0.5)).epsilon(1e-3));
-  query.protocol = Protocol::Simple;
-  query.bytes = Bytes(63);  // Below the table.
-  REQUIRE(*algorithm_time(query) == Approx(64.4 + 0.063 / 165.6).epsilon(1e-5));
-  query.algorithm = Algorithm::Pat;
-  REQUIRE_FALSE(algorithm_time(query));
+  const Communicator communicator = communicator_of(h100_node());
+  const auto time = [&](Algorithm algorithm, Protocol protocol, Bytes bytes, int operations) {
+    return algorithm_time(communicator, Function::AllReduce, algorithm, protocol, bytes,
+                          operations);
+  };
+  REQUIRE(*time(Algorithm::Ring, Protocol::LL, mib(1), 1) ==
+          Approx(15.0 + 1048.576 / 80.571).epsilon(1e-4));
+  // Rings run operations one behind the other, others pack eight of them.
+  REQUIRE(*time(Algorithm::Ring, Protocol::LL, mib(1), 3) ==
+          Approx(45.0 + 1048.576 / 80.571).epsilon(1e-4));
+  REQUIRE(*time(Algorithm::Tree, Protocol::LL, mib(1), 3) ==
+          Approx(15.2 + 1048.576 / (43.58 * 0.5)).epsilon(1e-3));
+  // Below the table.
+  REQUIRE(*time(Algorithm::Tree, Protocol::Simple, Bytes(63), 3) ==
+          Approx(64.4 + 0.063 / 165.6).epsilon(1e-5));
+  REQUIRE_FALSE(time(Algorithm::Pat, Protocol::Simple, Bytes(63), 3));
 }
 
 }  // namespace
