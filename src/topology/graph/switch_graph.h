@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -50,7 +51,6 @@ class SwitchGraph {
  private:
   void collect(const Topology& topology);
   void find_tiers();
-  void find_components();
 
   std::vector<NodeId> switches_;
   std::vector<std::uint32_t> index_of_node_;
@@ -60,5 +60,11 @@ class SwitchGraph {
   std::vector<std::uint32_t> tiers_;
   std::vector<std::uint32_t> components_;
 };
+
+// Returns for each of `switches` switches the first of those that it is joined with by the edges
+// for which `joins` holds, whatever their direction.
+[[nodiscard]] std::vector<std::uint32_t> switch_regions(
+    std::uint32_t switches, std::span<const SwitchEdge> edges,
+    const std::function<bool(const SwitchEdge&)>& joins);
 
 }  // namespace trainyard

@@ -50,9 +50,6 @@ class FabricRouter {
   virtual void mark_used(std::vector<bool>& used) = 0;
   // Which buffer may wait for which (topology/graph/dependency_graph.h).
   virtual void add_dependencies(DependencyGraph& graph) = 0;
-  // How many of the routes that append_route gave left the way that the fabric's own rule says,
-  // because links are missing there.
-  [[nodiscard]] virtual std::uint64_t detours() const { return 0; }
 
  protected:
   FabricRouter() = default;

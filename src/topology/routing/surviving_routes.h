@@ -49,8 +49,6 @@ class SurvivingRoutes {
   [[nodiscard]] Outcome reroute(const Flow& flow, std::vector<LinkId>& path);
 
  private:
-  [[nodiscard]] Topology without_failed();
-
   const Topology& whole_;
   RoutingOptions options_;
   std::vector<bool> has_failed_;   // One per link.
