@@ -101,6 +101,16 @@ std::optional<std::uint32_t> SwitchGraph::index_of(NodeId node) const {
   return index == kNone ? std::nullopt : std::optional(index);
 }
 
+std::vector<std::uint32_t> SwitchGraph::leaves() const {
+  std::vector<std::uint32_t> leaves;
+  for (std::uint32_t index = 0; index < size(); ++index) {
+    if (tiers_[index] == 0) {
+      leaves.push_back(index);
+    }
+  }
+  return leaves;
+}
+
 std::optional<std::uint32_t> SwitchGraph::tier(std::uint32_t index) const {
   return tiers_[index] == kNone ? std::nullopt : std::optional(tiers_[index]);
 }

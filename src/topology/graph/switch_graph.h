@@ -45,6 +45,8 @@ class SwitchGraph {
   [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
   // Hops from the nearest switch with an endpoint: 0 for leaves; none where there is no way.
   [[nodiscard]] std::optional<std::uint32_t> tier(std::uint32_t index) const;
+  // The switches with an endpoint.
+  [[nodiscard]] std::vector<std::uint32_t> leaves() const;
   // Switches of one component are joined, whatever the direction of the links.
   [[nodiscard]] std::uint32_t component(std::uint32_t index) const { return components_[index]; }
 

@@ -141,6 +141,7 @@ class Topology {
   // Indexed by id.
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
+  [[nodiscard]] const std::vector<ServerTraits>& servers() const { return servers_; }
   // The same graph with other rates of these links, which must be positive.
   [[nodiscard]] Topology with_bandwidths(
       std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "topology/graph/topology.h"
@@ -59,11 +58,7 @@ class FabricRouter {
 template <typename Router>
 [[nodiscard]] std::unique_ptr<FabricRouter> make_router(const Topology& topology,
                                                         const RoutingOptions& options) {
-  if constexpr (std::is_constructible_v<Router, const Topology&, const RoutingOptions&>) {
-    return std::make_unique<Router>(topology, options);
-  } else {
-    return std::make_unique<Router>(topology);
-  }
+  return std::make_unique<Router>(topology, options);
 }
 
 // The router of the shape of the fabric.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim/random.h"
-#include "topology/routing/chooser.h"
 
 namespace trainyard {
 namespace {

@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include "topology/graph/link_loads.h"
 #include "topology/graph/topology.h"
+#include "topology/routing/chooser.h"
 #include "topology/routing/fabric_router.h"
 #include "topology/routing/routing.h"
 

@@ -10,7 +10,8 @@
 
 namespace trainyard {
 
-UpDownRouter::UpDownRouter(const Topology& topology) : topology_(topology), reach_(topology) {
+UpDownRouter::UpDownRouter(const Topology& topology, const RoutingOptions& /*options*/)
+    : topology_(topology), reach_(topology) {
   find_accesses();
   order_endpoints();
   count_level_links();

@@ -21,7 +21,7 @@ namespace trainyard {
 
 class UpDownRouter final : public FabricRouter {
  public:
-  explicit UpDownRouter(const Topology& topology);
+  explicit UpDownRouter(const Topology& topology, const RoutingOptions& /*options*/ = {});
 
   [[nodiscard]] const std::vector<NodeId>& endpoints() const override { return endpoints_; }
   [[nodiscard]] bool append_route(NodeId source, NodeId target, const Chooser& chooser,
