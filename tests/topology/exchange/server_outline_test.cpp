@@ -16,7 +16,7 @@ OutlineBranch gpu(int index) {
 OutlineBranch nic(int index, std::string part = "ConnectX-7") {
   return {.kind = NodeKind::Nic, .index = index, .part = std::move(part)};
 }
-OutlineBranch below(BranchKind kind, std::vector<OutlineBranch> children) {
+OutlineBranch below(NodeKind kind, std::vector<OutlineBranch> children) {
   return {.kind = kind, .children = std::move(children)};
 }
 OutlineBranch pcie_switch(std::vector<OutlineBranch> children) {
