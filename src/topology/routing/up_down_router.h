@@ -66,8 +66,8 @@ class UpDownRouter final : public FabricRouter {
   const Topology& topology_;
   UpDownReach reach_;
   std::vector<NodeId> endpoints_;
-  Lists<Access> ups_;    // By node.
-  Lists<Access> downs_;  // By node.
+  Lists<Access> ups_;    // One list per node.
+  Lists<Access> downs_;  // One list per node.
   std::vector<LevelLinks> level_links_;
   // State of the route that is being made.
   std::vector<std::uint32_t> good_;
