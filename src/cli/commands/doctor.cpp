@@ -23,7 +23,7 @@
 #include "report/accuracy/doctor_report.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
-#include "topology/exchange/nccl_import.h"
+#include "topology/exchange/import_parts.h"
 
 namespace trainyard {
 namespace {

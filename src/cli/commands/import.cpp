@@ -12,8 +12,7 @@
 #include "cli/common/options.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
-#include "topology/exchange/nccl_import.h"
-#include "topology/exchange/smi_import.h"
+#include "topology/exchange/import_parts.h"
 
 namespace trainyard {
 namespace {

@@ -15,7 +15,7 @@ namespace trainyard {
 
 struct AdaptiveOptions {
   // The traffic for which a choice is made. Connection: once, when it begins, and not by queues but
-  // by the connections of each link, as engines without queues do (topology/graph/link_loads.h).
+  // by the connections of each link, as engines without queues do (topology/routing/chooser.h).
   enum class Unit : std::uint8_t { Connection, Flowlet, Packet };
   Unit unit = Unit::Packet;
   GradeRule grades = {};

@@ -39,18 +39,13 @@ class Grouping {
   Rest below(const std::vector<OutlineBranch>& branches) {
     Rest rest;
     for (const OutlineBranch& branch : branches) {
-      switch (branch.kind) {
-        case BranchKind::Gpu:
-          ++rest.gpus;
-          break;
-        case BranchKind::Nic:
-          rest.nics.push_back(branch.index);
-          rest.has_nic = true;
-          break;
-        case BranchKind::Switch:
-        case BranchKind::Root:
-          rest.add(below(branch.children));
-          break;
+      if (branch.kind == NodeKind::Gpu) {
+        ++rest.gpus;
+      } else if (branch.kind == NodeKind::Nic) {
+        rest.nics.push_back(branch.index);
+        rest.has_nic = true;
+      } else {
+        rest.add(below(branch.children));
       }
     }
     divide(rest);

@@ -5,8 +5,6 @@
 #include <iterator>
 #include <limits>
 
-#include "topology/graph/switch_regions.h"
-
 namespace trainyard {
 
 bool is_between_switches(const Topology& topology, LinkId id) {

@@ -13,7 +13,7 @@
 
 #include "sim/check.h"
 #include "topology/graph/switch_graph.h"
-#include "topology/graph/topology_edits.h"
+#include "topology/graph/topology.h"
 
 namespace trainyard {
 namespace {

@@ -11,7 +11,7 @@
 #include "report/formats/json.h"
 #include "report/formats/log_percent.h"
 #include "sim/check.h"
-#include "topology/server/server_runs.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {

@@ -159,62 +159,47 @@ std::unique_ptr<Fabric> read_network(const ClusterKeys& keys,
   return nullptr;
 }
 
-// The servers as nodes and links, and their number in each group.
-class ClusterBuilder {
- public:
-  explicit ClusterBuilder(const std::vector<ServerGroup>& groups) : groups_(groups) {
-    for (const ServerGroup& group : groups) {
-      for (int index = 0; index < group.count; ++index) {
-        servers_.push_back(add_server(builder_, group.spec));
-        const std::vector<NodeId>& own = servers_.back().gpus;
-        gpus_.insert(gpus_.end(), own.begin(), own.begin() + group.used_gpus);
-        server_gpus_.push_back(group.used_gpus);
-      }
-    }
-    join_domains();
-  }
-
-  // The memories come last: see add_memory.
-  Topology build(Fabric* fabric, const PartLog& parts) {
-    if (fabric != nullptr) {
-      fabric->add_to(builder_, servers_);
-    }
-    auto server = servers_.begin();
-    for (const ServerGroup& group : groups_) {
-      for (int index = 0; index < group.count; ++index) {
-        add_memory(builder_, group.spec, *server++);
-      }
-    }
-    builder_.set_parts(parts.names());
-    return std::move(builder_).build();
-  }
-
-  [[nodiscard]] const std::vector<NodeId>& gpus() const { return gpus_; }
-  [[nodiscard]] const std::vector<int>& server_gpus() const { return server_gpus_; }
-
- private:
-  // The last domain of a group may have fewer servers.
-  void join_domains() {
-    std::span<const ServerNodes> rest(servers_);
-    int domain = 0;
-    for (const ServerGroup& group : groups_) {
-      std::span<const ServerNodes> own = rest.first(static_cast<std::size_t>(group.count));
-      rest = rest.subspan(own.size());
-      const auto size = static_cast<std::size_t>(group.spec.nvswitch.servers);
-      while (size > 1 && !own.empty()) {
-        const std::size_t members = std::min(size, own.size());
-        add_nvlink_domain(builder_, group.spec, domain++, own.first(members));
-        own = own.subspan(members);
-      }
+// The last domain of a group may have fewer servers.
+void join_domains(TopologyBuilder& builder, const std::vector<ServerGroup>& groups,
+                  std::span<const ServerNodes> servers) {
+  int domain = 0;
+  for (const ServerGroup& group : groups) {
+    std::span<const ServerNodes> own = servers.first(as_index(group.count));
+    servers = servers.subspan(own.size());
+    const std::size_t size = as_index(group.spec.nvswitch.servers);
+    while (size > 1 && !own.empty()) {
+      const std::size_t members = std::min(size, own.size());
+      add_nvlink_domain(builder, group.spec, domain++, own.first(members));
+      own = own.subspan(members);
     }
   }
+}
 
-  const std::vector<ServerGroup>& groups_;
-  TopologyBuilder builder_;
-  std::vector<ServerNodes> servers_;
-  std::vector<NodeId> gpus_;
-  std::vector<int> server_gpus_;
-};
+// Fills `gpus` with those in use. The memories come last: see add_memory.
+Topology build_topology(const std::vector<ServerGroup>& groups, Fabric* fabric,
+                        const PartLog& parts, std::vector<NodeId>& gpus) {
+  TopologyBuilder builder;
+  std::vector<ServerNodes> servers;
+  for (const ServerGroup& group : groups) {
+    for (int index = 0; index < group.count; ++index) {
+      servers.push_back(add_server(builder, group.spec));
+      const std::vector<NodeId>& own = servers.back().gpus;
+      gpus.insert(gpus.end(), own.begin(), own.begin() + group.used_gpus);
+    }
+  }
+  join_domains(builder, groups, servers);
+  if (fabric != nullptr) {
+    fabric->add_to(builder, servers);
+  }
+  auto server = servers.begin();
+  for (const ServerGroup& group : groups) {
+    for (int index = 0; index < group.count; ++index) {
+      add_memory(builder, group.spec, *server++);
+    }
+  }
+  builder.set_parts(parts.names());
+  return std::move(builder).build();
+}
 
 // Takes the broken links out of a cluster that is whole.
 void break_links(Cluster& cluster, std::span<const Fault> faults) {
@@ -253,17 +238,21 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
     keys.faults.push_back(pulled(pull));
   }
 
-  ClusterBuilder builder(groups);
-  const std::vector<int>& server_gpus = builder.server_gpus();
+  std::vector<int> server_gpus;
+  for (const ServerGroup& group : groups) {
+    server_gpus.insert(server_gpus.end(), as_index(group.count), group.used_gpus);
+  }
+  std::vector<NodeId> gpus;
+  Topology topology = build_topology(groups, fabric.get(), parts, gpus);
   const auto fewest_nics =
       std::ranges::min(groups, {}, [](const ServerGroup& group) { return group.spec.nics; });
   Cluster cluster = {.name = keys.name,
-                     .topology = builder.build(fabric.get(), parts),
+                     .topology = std::move(topology),
                      .routing = fabric ? fabric->routing() : RoutingOptions{},
                      .nodes = static_cast<int>(server_gpus.size()),
                      .gpus_per_node = *std::ranges::max_element(server_gpus),
                      .server_gpus = server_gpus,
-                     .gpus = builder.gpus(),
+                     .gpus = std::move(gpus),
                      .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
                      .estimates = parts.lines(),
                      .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
@@ -295,6 +284,30 @@ void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part) {
   }
   part.nodes = static_cast<int>(part.server_gpus.size());
   part.gpus_per_node = std::ranges::max(part.server_gpus);
+}
+
+std::vector<ServerRun> server_runs(const std::vector<int>& server_gpus) {
+  std::vector<ServerRun> runs;
+  for (const int gpus : server_gpus) {
+    if (runs.empty() || runs.back().gpus != gpus) {
+      runs.push_back({.servers = 0, .gpus = gpus});
+    }
+    ++runs.back().servers;
+  }
+  return runs;
+}
+
+std::string server_runs_text(const std::vector<int>& server_gpus) {
+  const std::vector<ServerRun> runs = server_runs(server_gpus);
+  if (runs.size() == 1) {
+    return std::to_string(runs.front().gpus);
+  }
+  std::vector<std::string> words;
+  for (const ServerRun& run : runs) {
+    words.push_back(run.servers == 1 ? std::to_string(run.gpus)
+                                     : fmt::format("{}(x{})", run.gpus, run.servers));
+  }
+  return fmt::format("{}", fmt::join(words, ","));
 }
 
 }  // namespace trainyard

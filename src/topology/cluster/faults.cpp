@@ -100,31 +100,20 @@ class Breaker {
   }
 
   BrokenTopology finish() && {
-    TopologyBuilder builder;
-    for (std::uint32_t server = 0; server < topology_.server_count(); ++server) {
-      builder.add_server(topology_.server(ServerId(server)));
-    }
-    for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
-      builder.add_node(with_live_ports(NodeId(node)));
-    }
-    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
-      const Link& link = topology_.link(LinkId(index));
-      if (lanes_[index] > 0) {
-        builder.add_link(link.source, link.target, with_lanes(link.spec, lanes_[index]));
-      }
-    }
-    builder.set_parts(topology_.parts());
+    Topology left =
+        edited(topology_, {.link = [&](LinkId id, LinkSpec& link) { keep_lanes(id, link); },
+                           .node = [&](NodeId id, Node& node) { keep_ports(id, node); },
+                           .keeps = [&](LinkId id) { return lanes_[id.value()] > 0; }});
     std::ranges::sort(servers_);
     servers_.erase(std::unique(servers_.begin(), servers_.end()), servers_.end());
-    return {.topology = std::move(builder).build(),
+    return {.topology = std::move(left),
             .warnings = std::move(warnings_),
             .servers = std::move(servers_)};
   }
 
  private:
-  // Returns an adapter that still has some of its cables, with the ports of these.
-  [[nodiscard]] Node with_live_ports(NodeId id) const {
-    Node node = topology_.node(id);
+  // Leaves an adapter that still has some of its cables the ports of these.
+  void keep_ports(NodeId id, Node& node) const {
     int all = 0;
     int left = 0;
     for (const LinkId link : topology_.links_from(id)) {
@@ -136,15 +125,14 @@ class Breaker {
     if (node.kind == NodeKind::Nic && left > 0 && left < all) {
       node.ports = static_cast<std::uint16_t>((node.ports * left + all - 1) / all);
     }
-    return node;
   }
 
-  static LinkSpec with_lanes(LinkSpec spec, int lanes) {
-    if (lanes < spec.lanes) {
-      spec.bandwidth = spec.bandwidth.scaled(static_cast<double>(lanes) / spec.lanes);
-      spec.lanes = lanes;
+  void keep_lanes(LinkId id, LinkSpec& link) const {
+    const int lanes = lanes_[id.value()];
+    if (lanes < link.lanes) {
+      link.bandwidth = link.bandwidth.scaled(static_cast<double>(lanes) / link.lanes);
+      link.lanes = lanes;
     }
-    return spec;
   }
 
   // The names in an option: at the comma that leaves two nodes, as names may have commas.

@@ -4,30 +4,22 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 namespace trainyard {
 
 ServerKinds::ServerKinds(const Cluster& cluster, const SwitchGraph& graph)
-    : offsets_(cluster.topology.server_count() + 1U, 0),
-      in_use_(cluster.topology.node_count(), false) {
+    : in_use_(cluster.topology.node_count(), false) {
   const Topology& topology = cluster.topology;
   for (const NodeId gpu : cluster.gpus) {
     in_use_[gpu.value()] = true;
   }
+  std::vector<std::pair<std::uint32_t, NodeId>> nodes;
   for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
     if (const auto server = topology.node(NodeId(index)).server) {
-      ++offsets_[server->value() + 1];
+      nodes.emplace_back(server->value(), index);
     }
   }
-  std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
-  nodes_.resize(offsets_.back());
-  std::vector<std::uint32_t> next(offsets_.begin(), offsets_.end() - 1);
-  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
-    if (const auto server = topology.node(NodeId(index)).server) {
-      nodes_[next[server->value()]++] = NodeId(index);
-    }
-  }
+  nodes_ = Lists<NodeId>(topology.server_count(), nodes);
   std::map<std::vector<std::int64_t>, std::size_t> known;
   for (std::uint32_t index = 0; index < topology.server_count(); ++index) {
     const ServerId server(index);

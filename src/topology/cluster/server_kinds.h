@@ -37,8 +37,7 @@ class ServerKinds {
   }
   // All nodes of a server, in order of id.
   [[nodiscard]] std::span<const NodeId> nodes_of(ServerId server) const {
-    return std::span(nodes_).subspan(offsets_[server.value()],
-                                     offsets_[server.value() + 1] - offsets_[server.value()]);
+    return nodes_.of(server.value());
   }
   // Returns those GPUs of the server that ranks use.
   [[nodiscard]] std::vector<NodeId> gpus_of(ServerId server) const;
@@ -48,8 +47,7 @@ class ServerKinds {
                                                     const SwitchGraph& graph,
                                                     ServerId server) const;
 
-  std::vector<NodeId> nodes_;
-  std::vector<std::uint32_t> offsets_;
+  Lists<NodeId> nodes_;       // One list per server.
   std::vector<bool> in_use_;  // Indexed by node: true for a GPU of some rank.
   std::vector<AlikeServers> kinds_;
   std::vector<std::size_t> kind_of_server_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the parts of the catalogue that an imported machine is made of. A file rarely names them:
-// what it says must leave one part, or the user names it.
+// Servers from the files of other programs, and the parts of the catalogue that they are made of. A
+// file rarely names them: what it says must leave one part, or the user names it.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,28 @@ struct NicEvidence {
 [[nodiscard]] std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets,
                                      const ImportOptions& options, const Catalogue& catalogue,
                                      std::string_view place);
+
+// A server from NCCL's topology file. `name` stands for the file in errors. Throws ConfigError if
+// the file is no server that a cluster file can describe, or leaves a part open that the options do
+// not name.
+//
+// The values of a part of the catalogue are preferred to those of the file: topology files are
+// written by hand, and by hypervisors, and state other PCIe generations than the devices have.
+// Where they differ the part wins and a remark says so; a file that is wrong about its devices is
+// not believed about the links of its PCIe switches either.
+[[nodiscard]] ImportedServer import_nccl_xml(const NcclSystem& system, const Catalogue& catalogue,
+                                             const ImportOptions& options, const std::string& name);
+
+// A server from the matrix of `nvidia-smi topo -m`: the simplest tree with these distances. Devices
+// that are PIX to each other share a PCIe switch, PXB a switch above one for each such group, PHB
+// and NODE a socket; SYS parts sockets. NV# between two GPUs hides how near they are by PCIe, so
+// that the other devices and the affinities must tell. More of a tree the matrix does not show: a
+// third level of switches, one that holds a single device, the links of switches. `name` stands for
+// the file in errors. Throws ConfigError where no tree has these distances, or a part is open that
+// the options do not name.
+[[nodiscard]] ImportedServer import_smi_matrix(const SmiMatrix& matrix, const Catalogue& catalogue,
+                                               const ImportOptions& options,
+                                               const std::string& name);
 
 // Puts the tree in order and remarks where that changed the numbers of devices.
 void finish_import(ImportedServer& server);

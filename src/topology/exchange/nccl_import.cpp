@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three passes: find the devices in the tree of PCI elements, choose their parts, then make the
 // branches with what the parts leave to the file.
-#include "topology/exchange/nccl_import.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <numeric>
 
 #include "sim/config_error.h"
+#include "topology/exchange/import_parts.h"
 #include "topology/exchange/server_export.h"
 
 namespace trainyard {
@@ -306,7 +305,7 @@ class NcclImporter {
     }
     const std::vector<int> gpu_ranks = ranks(devs);
     for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-      gpu_index_[gpus_[gpu]] = gpu_ranks[gpu];
+      devices_[gpus_[gpu]] = {.kind = NodeKind::Gpu, .index = gpu_ranks[gpu]};
       gpu_of_bus_id_[lower(gpus_[gpu]->busid)] = gpu_ranks[gpu];
     }
     devs.clear();
@@ -315,8 +314,8 @@ class NcclImporter {
     }
     const std::vector<int> nic_ranks = ranks(devs);
     for (std::size_t nic = 0; nic < nics_.size(); ++nic) {
-      nic_index_[nics_[nic].functions[0]] = nic_ranks[nic];
-      nic_part_[nics_[nic].functions[0]] = nics_[nic].model->name;
+      devices_[nics_[nic].functions[0]] = {
+          .kind = NodeKind::Nic, .index = nic_ranks[nic], .part = nics_[nic].model->name};
     }
   }
 
@@ -325,33 +324,22 @@ class NcclImporter {
     std::vector<OutlineBranch> branches;
     for (const NcclPci& pci : pcis) {
       std::vector<OutlineBranch> below = branches_of(pci.pcis);
-      if (const std::optional<OutlineBranch> device = device_of(pci)) {
+      if (const auto device = devices_.find(&pci); device != devices_.end()) {
         // A device with others behind it, such as an adapter with a switch of its own.
         if (below.empty()) {
-          branches.push_back(*device);
+          branches.push_back(device->second);
           continue;
         }
-        below.push_back(*device);
+        below.push_back(device->second);
       }
       if (!below.empty()) {
         OutlineBranch branch = uplink_of(pci);
-        branch.kind = BranchKind::Switch;
+        branch.kind = NodeKind::PcieSwitch;
         branch.children = std::move(below);
         branches.push_back(std::move(branch));
       }
     }
     return branches;
-  }
-
-  [[nodiscard]] std::optional<OutlineBranch> device_of(const NcclPci& pci) const {
-    if (const auto gpu = gpu_index_.find(&pci); gpu != gpu_index_.end()) {
-      return OutlineBranch{.kind = BranchKind::Gpu, .index = gpu->second};
-    }
-    if (const auto nic = nic_index_.find(&pci); nic != nic_index_.end()) {
-      return OutlineBranch{
-          .kind = BranchKind::Nic, .index = nic->second, .part = nic_part_.at(&pci)};
-    }
-    return std::nullopt;
   }
 
   // The link of a bridge, where the file may be believed. Idle links state generation 1 or 2, which
@@ -384,7 +372,7 @@ class NcclImporter {
 
   void add_gpu_links() {
     for (const NcclPci* pci : gpus_) {
-      const auto index = static_cast<std::size_t>(gpu_index_.at(pci));
+      const std::size_t index = as_index(devices_.at(pci).index);
       for (const NcclGpu& gpu : pci->gpus) {
         for (const auto* list : {&gpu.nvlinks, &gpu.xgmis}) {
           for (const NcclGpuLink& link : *list) {
@@ -449,10 +437,8 @@ class NcclImporter {
   const GpuModel* gpu_ = nullptr;
   std::string nic_;  // The part of most adapters.
   bool is_credible_ = true;
-  // Indices by address, which are only ever looked up.
-  std::map<const NcclPci*, int> gpu_index_;
-  std::map<const NcclPci*, int> nic_index_;
-  std::map<const NcclPci*, std::string> nic_part_;
+  // Branches by address, which are only ever looked up.
+  std::map<const NcclPci*, OutlineBranch> devices_;
   std::map<std::string, int> gpu_of_bus_id_;
 };
 

@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <pugixml.hpp>
 
@@ -231,24 +232,21 @@ class XmlReader {
 
 // --- Writing -----------------------------------------------------------------------------------
 
+struct XmlEntity {
+  char letter;
+  std::string_view text;
+};
+constexpr std::array kEntities = {XmlEntity{'&', "&amp;"}, XmlEntity{'<', "&lt;"},
+                                  XmlEntity{'>', "&gt;"}, XmlEntity{'"', "&quot;"}};
+
 std::string xml_text(const std::string& text) {
   std::string result;
   for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += letter;
+    const auto entity = std::ranges::find(kEntities, letter, &XmlEntity::letter);
+    if (entity == kEntities.end()) {
+      result += letter;
+    } else {
+      result += entity->text;
     }
   }
   return result;

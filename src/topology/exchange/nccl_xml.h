@@ -3,7 +3,7 @@
 // tree of CPUs, PCIe devices, GPUs and network ports.
 //
 // The structs are the elements of the file, an absent attribute is an absent value, and nothing is
-// interpreted here: server_export.h and nccl_import.h do that. Names, meanings and limits are from
+// interpreted here: server_export.h and import_parts.h do that. Names, meanings and limits are from
 // NVIDIA/nccl, src/graph/xml.cc, xml.h and topo.cc; `gcn`, `arch` of a GPU and the element `xgmi`
 // are what ROCm/rccl adds for AMD. Read on purpose and used by nothing, only kept for writing back:
 // host_hash (NCCL replaces it by that of the machine it runs on), keep, gdr, coll, maxconn, net,

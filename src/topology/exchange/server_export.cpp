@@ -79,19 +79,15 @@ class TreeBuilder {
         continue;
       }
       seen_.push_back(link.target);
-      OutlineBranch branch;
-      branch.link = topology_.parts()[link.spec.part];
-      branch.lanes = link.spec.lanes;
+      OutlineBranch branch{
+          .kind = kind, .link = topology_.parts()[link.spec.part], .lanes = link.spec.lanes};
       if (kind == NodeKind::Gpu) {
-        branch.kind = BranchKind::Gpu;
         branch.index = gpus_.at(link.target);
       } else if (kind == NodeKind::Nic) {
-        branch.kind = BranchKind::Nic;
         branch.index = nics_.at(link.target);
         branch.part = part_of(link.target);
         branch.ports = topology_.node(link.target).ports;
       } else {
-        branch.kind = kind == NodeKind::PcieSwitch ? BranchKind::Switch : BranchKind::Root;
         branch.children = branches_of(link.target);
       }
       branches.push_back(std::move(branch));
@@ -172,8 +168,8 @@ class XmlBuilder {
   // Visits in the order in which pcis_of does.
   void find_bus_ids(const std::vector<OutlineBranch>& branches) {
     for (const OutlineBranch& branch : branches) {
-      devices_ += branch.kind == BranchKind::Root ? 0 : 1;
-      if (branch.kind == BranchKind::Gpu) {
+      devices_ += branch.kind == NodeKind::RootComplex ? 0 : 1;
+      if (branch.kind == NodeKind::Gpu) {
         gpu_bus_ids_.emplace(branch.index, bus_id(devices_));
       }
       find_bus_ids(branch.children);
@@ -199,7 +195,7 @@ class XmlBuilder {
   std::vector<NcclPci> pcis_of(const std::vector<OutlineBranch>& branches) {
     std::vector<NcclPci> pcis;
     for (const OutlineBranch& branch : branches) {
-      if (branch.kind == BranchKind::Root) {
+      if (branch.kind == NodeKind::RootComplex) {
         std::vector<NcclPci> below = pcis_of(branch.children);
         std::move(below.begin(), below.end(), std::back_inserter(pcis));
       } else {
@@ -217,18 +213,13 @@ class XmlBuilder {
       pci.link_speed = link_speed_text(link->second);
       pci.link_width = branch.lanes;
     }
-    switch (branch.kind) {
-      case BranchKind::Gpu:
-        add_gpu(branch.index, pci);
-        break;
-      case BranchKind::Nic:
-        add_nic(branch, pci);
-        break;
-      case BranchKind::Switch:
-      case BranchKind::Root:
-        pci.device_class = kBridge;
-        pci.pcis = pcis_of(branch.children);
-        break;
+    if (branch.kind == NodeKind::Gpu) {
+      add_gpu(branch.index, pci);
+    } else if (branch.kind == NodeKind::Nic) {
+      add_nic(branch, pci);
+    } else {
+      pci.device_class = kBridge;
+      pci.pcis = pcis_of(branch.children);
     }
     return pci;
   }
@@ -313,7 +304,7 @@ void find_sockets(const std::vector<OutlineBranch>& branches, std::size_t socket
                   SmiMatrix& matrix) {
   for (const OutlineBranch& branch : branches) {
     find_sockets(branch.children, socket, matrix);
-    if (branch.kind == BranchKind::Gpu) {
+    if (branch.kind == NodeKind::Gpu) {
       matrix.devices[static_cast<std::size_t>(branch.index)].numa_affinity = std::to_string(socket);
     }
   }
@@ -322,13 +313,9 @@ void find_sockets(const std::vector<OutlineBranch>& branches, std::size_t socket
 }  // namespace
 
 bool has_network(const Topology& topology) {
-  for (std::uint32_t id = 0; id < topology.link_count(); ++id) {
-    const Link& link = topology.link(LinkId(id));
-    if (link.spec.kind == LinkKind::Network && topology.node(link.source).kind == NodeKind::Nic) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(topology.links(), [&](const Link& link) {
+    return link.spec.kind == LinkKind::Network && topology.node(link.source).kind == NodeKind::Nic;
+  });
 }
 
 bool is_live_nic(const Topology& topology, NodeId nic, bool network) {

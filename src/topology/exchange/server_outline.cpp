@@ -23,16 +23,9 @@ constexpr Key kNothing{std::numeric_limits<int>::max(), std::numeric_limits<int>
 Key key_of(const std::vector<OutlineBranch>& branches);
 
 Key key_of(const OutlineBranch& branch) {
-  switch (branch.kind) {
-    case BranchKind::Gpu:
-      return {branch.index, kNothing.second};
-    case BranchKind::Nic:
-      return {kNothing.first, branch.index};
-    case BranchKind::Switch:
-    case BranchKind::Root:
-      break;
-  }
-  return key_of(branch.children);
+  return branch.kind == NodeKind::Gpu   ? Key{branch.index, kNothing.second}
+         : branch.kind == NodeKind::Nic ? Key{kNothing.first, branch.index}
+                                        : key_of(branch.children);
 }
 
 Key key_of(const std::vector<OutlineBranch>& branches) {
@@ -54,11 +47,11 @@ void sort_branches(std::vector<OutlineBranch>& branches) {
 
 void number(std::vector<OutlineBranch>& branches, FormerIndices& former) {
   for (OutlineBranch& branch : branches) {
-    if (branch.kind != BranchKind::Gpu && branch.kind != BranchKind::Nic) {
+    if (branch.kind != NodeKind::Gpu && branch.kind != NodeKind::Nic) {
       number(branch.children, former);
       continue;
     }
-    auto& indices = branch.kind == BranchKind::Gpu ? former.gpus : former.nics;
+    auto& indices = branch.kind == NodeKind::Gpu ? former.gpus : former.nics;
     indices.push_back(std::exchange(branch.index, static_cast<int>(indices.size())));
   }
 }
@@ -81,12 +74,12 @@ struct Ways {
 
 void find_ways(const std::vector<OutlineBranch>& branches, Way& way, Ways& ways) {
   for (const OutlineBranch& branch : branches) {
-    if (branch.kind == BranchKind::Gpu || branch.kind == BranchKind::Nic) {
-      auto& list = branch.kind == BranchKind::Gpu ? ways.gpus : ways.nics;
+    if (branch.kind == NodeKind::Gpu || branch.kind == NodeKind::Nic) {
+      auto& list = branch.kind == NodeKind::Gpu ? ways.gpus : ways.nics;
       list.at(static_cast<std::size_t>(branch.index)) = way;
       continue;
     }
-    way.push_back({.node = ways.nodes++, .is_switch = branch.kind == BranchKind::Switch});
+    way.push_back({.node = ways.nodes++, .is_switch = branch.kind == NodeKind::PcieSwitch});
     find_ways(branch.children, way, ways);
     way.pop_back();
   }
@@ -166,7 +159,7 @@ class TreeText {
     std::vector<std::string> texts;
     for (std::size_t first = 0; first < branches.size();) {
       std::size_t last = first + 1;
-      while (branches[first].kind == BranchKind::Switch && last < branches.size() &&
+      while (branches[first].kind == NodeKind::PcieSwitch && last < branches.size() &&
              same_form(branches[first], branches[last])) {
         ++last;
       }
@@ -177,15 +170,14 @@ class TreeText {
   }
 
   [[nodiscard]] std::string branch_text(const OutlineBranch& branch, std::size_t times) const {
-    switch (branch.kind) {
-      case BranchKind::Gpu:
-        return "gpu";
-      case BranchKind::Nic:
-        return branch.part == tree_.nic ? "nic" : fmt::format("{{nic: {}}}", branch.part);
-      case BranchKind::Root:
-        return fmt::format("{{root: [{}]}}", fmt::join(branch_texts(branch.children), ", "));
-      case BranchKind::Switch:
-        break;
+    if (branch.kind == NodeKind::Gpu) {
+      return "gpu";
+    }
+    if (branch.kind == NodeKind::Nic) {
+      return branch.part == tree_.nic ? "nic" : fmt::format("{{nic: {}}}", branch.part);
+    }
+    if (branch.kind == NodeKind::RootComplex) {
+      return fmt::format("{{root: [{}]}}", fmt::join(branch_texts(branch.children), ", "));
     }
     const std::string count = times > 1 ? fmt::format(", times: {}", times) : "";
     return fmt::format("{{switch: [{}]{}{}}}", fmt::join(branch_texts(branch.children), ", "),

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of one server as imports and exports see it: which device hangs off which PCIe switch
 // and CPU, and how many links join the GPUs. Between a Topology (server_export.h), NCCL's topology
-// file (nccl_import.h, server_export.h), the matrix of nvidia-smi (smi_import.h, server_export.h)
-// and the text of a cluster file (docs/commands/import.md).
+// file, the matrix of nvidia-smi (import_parts.h, server_export.h) and the text of a cluster file
+// (docs/commands/import.md).
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "hw/parts/catalogue.h"
 #include "topology/exchange/smi_matrix.h"
+#include "topology/graph/topology.h"
 
 namespace trainyard {
 
-enum class BranchKind : std::uint8_t {
-  Gpu,
-  Nic,
-  Switch,
-  Root,  // A root complex (host bridge) of its own within a socket. No file format knows it.
-};
-
 struct OutlineBranch {
-  BranchKind kind = BranchKind::Gpu;
+  // Gpu, Nic, PcieSwitch, or RootComplex: a host bridge of its own within a socket, which no file
+  // format knows.
+  NodeKind kind = NodeKind::Gpu;
   int index = 0;                             // Number of a GPU or NIC, from zero.
   std::string part = {};                     // Part of a NIC.
   int ports = 0;                             // Ports of a NIC that can be used; 0: all of its part.

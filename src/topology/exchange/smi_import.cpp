@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/exchange/smi_import.h"
-
+// A server from the matrix of `nvidia-smi topo -m`.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <numeric>
 
 #include "sim/config_error.h"
+#include "topology/exchange/import_parts.h"
 
 namespace trainyard {
 namespace {
@@ -155,7 +155,7 @@ class SmiImporter {
       } else if (below_one.size() == 1) {
         branches.push_back(switch_of(group));
       } else {
-        OutlineBranch above{.kind = BranchKind::Switch};
+        OutlineBranch above{.kind = NodeKind::PcieSwitch};
         for (const Group& inner : below_one) {
           above.children.push_back(switch_of(inner));
         }
@@ -167,13 +167,13 @@ class SmiImporter {
 
   [[nodiscard]] OutlineBranch device(std::size_t index) const {
     const bool is_gpu = matrix_.devices[index].is_gpu;
-    return {.kind = is_gpu ? BranchKind::Gpu : BranchKind::Nic,
+    return {.kind = is_gpu ? NodeKind::Gpu : NodeKind::Nic,
             .index = index_[index],
             .part = is_gpu ? "" : server_.tree.nic};
   }
 
   [[nodiscard]] OutlineBranch switch_of(const Group& group) const {
-    OutlineBranch branch{.kind = BranchKind::Switch};
+    OutlineBranch branch{.kind = NodeKind::PcieSwitch};
     for (const std::size_t index : group) {
       branch.children.push_back(device(index));
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "topology/graph/topology.h"
+
 namespace trainyard {
 
 DependencyGraph::DependencyGraph(std::uint32_t links, int channels)
@@ -12,21 +14,10 @@ DependencyGraph::DependencyGraph(std::uint32_t links, int channels)
 
 // A depth-first search with a stack of its own: chains may be as long as there are links.
 std::vector<LinkId> DependencyGraph::find_cycle() const {
-  std::vector<std::uint32_t> offsets(vertices_ + 1, 0);
-  for (const auto& [holder, awaited] : edges_) {
-    ++offsets[holder + 1];
-  }
-  for (std::uint32_t vertex = 0; vertex < vertices_; ++vertex) {
-    offsets[vertex + 1] += offsets[vertex];
-  }
-  std::vector<std::uint32_t> awaited_by(edges_.size());
-  std::vector<std::uint32_t> next(offsets.begin(), offsets.end() - 1);
-  for (const auto& [holder, awaited] : edges_) {
-    awaited_by[next[holder]++] = awaited;
-  }
+  const Lists<std::uint32_t> awaited_by(vertices_, edges_);
   enum class State : std::uint8_t { New, Open, Done };
   std::vector<State> states(vertices_, State::New);
-  std::copy(offsets.begin(), offsets.end() - 1, next.begin());
+  std::vector<std::uint32_t> next(vertices_, 0);  // In the list of each vertex.
   std::vector<std::uint32_t> stack;
   for (std::uint32_t first = 0; first < vertices_; ++first) {
     if (states[first] != State::New) {
@@ -36,12 +27,12 @@ std::vector<LinkId> DependencyGraph::find_cycle() const {
     states[first] = State::Open;
     while (!stack.empty()) {
       const std::uint32_t vertex = stack.back();
-      if (next[vertex] == offsets[vertex + 1]) {
+      if (next[vertex] == awaited_by.of(vertex).size()) {
         states[vertex] = State::Done;
         stack.pop_back();
         continue;
       }
-      const std::uint32_t awaited = awaited_by[next[vertex]++];
+      const std::uint32_t awaited = awaited_by.of(vertex)[next[vertex]++];
       if (states[awaited] == State::New) {
         states[awaited] = State::Open;
         stack.push_back(awaited);

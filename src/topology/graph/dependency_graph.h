@@ -26,8 +26,10 @@ class DependencyGraph {
   [[nodiscard]] std::uint32_t buffer(LinkId link, int channel) const {
     return link.value() * channels_ + static_cast<std::uint32_t>(channel);
   }
-  // A new hub.
-  [[nodiscard]] std::uint32_t add_hub() { return vertices_++; }
+  // Adds hubs that follow one another, and returns the first.
+  [[nodiscard]] std::uint32_t add_hubs(std::uint32_t count) {
+    return std::exchange(vertices_, vertices_ + count);
+  }
   // Adds an edge from what holds to what it waits for.
   void add(std::uint32_t holder, std::uint32_t awaited) { edges_.emplace_back(holder, awaited); }
 

@@ -44,8 +44,7 @@ std::vector<Bundle> bundles_of(const Topology& topology) {
   using Key = std::tuple<NodeId, NodeId, LinkKind, Bandwidth, SimTime, int>;
   std::map<Key, std::size_t> places;
   std::vector<Bundle> bundles;
-  for (std::uint32_t index = 0; index < topology.link_count(); ++index) {
-    const Link& link = topology.link(LinkId(index));
+  for (const Link& link : topology.links()) {
     const auto [low, high] = std::minmax(link.source, link.target);
     const Key key{
         low, high, link.spec.kind, link.spec.bandwidth, link.spec.latency, link.spec.lanes};
@@ -59,8 +58,12 @@ std::vector<Bundle> bundles_of(const Topology& topology) {
   return bundles;
 }
 
+// Empty if there is none of it.
 std::string edge(const Topology& topology, NodeId source, NodeId target, const LinkSpec& spec,
                  int count, std::string_view direction) {
+  if (count == 0) {
+    return "";
+  }
   std::string label =
       fmt::format("{} {:.4g} GB/s", to_string(spec.kind), spec.bandwidth.gigabytes_per_second());
   if (count > 1) {
@@ -72,19 +75,10 @@ std::string edge(const Topology& topology, NodeId source, NodeId target, const L
 
 std::string edges(const Topology& topology, const Bundle& bundle) {
   const int both = std::min(bundle.forward, bundle.backward);
-  std::string text;
-  if (both > 0) {
-    text += edge(topology, bundle.first, bundle.second, bundle.spec, both, "none");
-  }
-  if (bundle.forward > both) {
-    text +=
-        edge(topology, bundle.first, bundle.second, bundle.spec, bundle.forward - both, "forward");
-  }
-  if (bundle.backward > both) {
-    text +=
-        edge(topology, bundle.second, bundle.first, bundle.spec, bundle.backward - both, "forward");
-  }
-  return text;
+  const auto& [first, second, spec, forward, backward] = bundle;
+  return edge(topology, first, second, spec, both, "none") +
+         edge(topology, first, second, spec, forward - both, "forward") +
+         edge(topology, second, first, spec, backward - both, "forward");
 }
 
 }  // namespace
@@ -92,8 +86,7 @@ std::string edges(const Topology& topology, const Bundle& bundle) {
 std::string to_dot(const Topology& topology) {
   std::vector<std::string> servers(topology.server_count());
   std::string fabric;
-  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
-    const Node& node = topology.node(NodeId(index));
+  for (const Node& node : topology.nodes()) {
     const std::string line =
         fmt::format("{} [shape={}];\n", dot_string(node.name), shape(node.kind));
     if (node.server) {

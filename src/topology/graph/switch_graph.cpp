@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "topology/graph/switch_regions.h"
-
 namespace trainyard {
 namespace {
 
@@ -36,12 +34,11 @@ SwitchGraph::SwitchGraph(const Topology& topology) : index_of_node_(topology.nod
   }
   collect(topology);
   find_tiers();
-  find_components();
+  components_ = switch_regions(size(), edges_, [](const SwitchEdge&) { return true; });
 }
 
 void SwitchGraph::collect(const Topology& topology) {
-  for (std::uint32_t index = 0; index < topology.link_count(); ++index) {
-    const Link& link = topology.link(LinkId(index));
+  for (const Link& link : topology.links()) {
     if (link.spec.kind != LinkKind::Network) {
       continue;
     }
@@ -99,17 +96,48 @@ void SwitchGraph::find_tiers() {
   }
 }
 
-void SwitchGraph::find_components() {
-  components_ = switch_regions(size(), edges_, [](const SwitchEdge&) { return true; });
-}
-
 std::optional<std::uint32_t> SwitchGraph::index_of(NodeId node) const {
   const std::uint32_t index = index_of_node_[node.value()];
   return index == kNone ? std::nullopt : std::optional(index);
 }
 
+std::vector<std::uint32_t> SwitchGraph::leaves() const {
+  std::vector<std::uint32_t> leaves;
+  for (std::uint32_t index = 0; index < size(); ++index) {
+    if (tiers_[index] == 0) {
+      leaves.push_back(index);
+    }
+  }
+  return leaves;
+}
+
 std::optional<std::uint32_t> SwitchGraph::tier(std::uint32_t index) const {
   return tiers_[index] == kNone ? std::nullopt : std::optional(tiers_[index]);
+}
+
+// Union-find, with the least index as the root of each tree.
+std::vector<std::uint32_t> switch_regions(std::uint32_t switches, std::span<const SwitchEdge> edges,
+                                          const std::function<bool(const SwitchEdge&)>& joins) {
+  std::vector<std::uint32_t> joined(switches);
+  std::iota(joined.begin(), joined.end(), 0U);
+  const auto root = [&](std::uint32_t index) {
+    while (joined[index] != index) {
+      joined[index] = joined[joined[index]];
+      index = joined[index];
+    }
+    return index;
+  };
+  for (const SwitchEdge& edge : edges) {
+    if (joins(edge)) {
+      const std::uint32_t a = root(edge.source);
+      const std::uint32_t b = root(edge.target);
+      joined[std::max(a, b)] = std::min(a, b);
+    }
+  }
+  for (std::uint32_t index = 0; index < switches; ++index) {
+    joined[index] = root(index);
+  }
+  return joined;
 }
 
 }  // namespace trainyard

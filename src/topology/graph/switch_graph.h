@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,13 +45,14 @@ class SwitchGraph {
   [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
   // Hops from the nearest switch with an endpoint: 0 for leaves; none where there is no way.
   [[nodiscard]] std::optional<std::uint32_t> tier(std::uint32_t index) const;
+  // The switches with an endpoint.
+  [[nodiscard]] std::vector<std::uint32_t> leaves() const;
   // Switches of one component are joined, whatever the direction of the links.
   [[nodiscard]] std::uint32_t component(std::uint32_t index) const { return components_[index]; }
 
  private:
   void collect(const Topology& topology);
   void find_tiers();
-  void find_components();
 
   std::vector<NodeId> switches_;
   std::vector<std::uint32_t> index_of_node_;
@@ -60,5 +62,11 @@ class SwitchGraph {
   std::vector<std::uint32_t> tiers_;
   std::vector<std::uint32_t> components_;
 };
+
+// Returns for each of `switches` switches the first of those that it is joined with by the edges
+// for which `joins` holds, whatever their direction.
+[[nodiscard]] std::vector<std::uint32_t> switch_regions(
+    std::uint32_t switches, std::span<const SwitchEdge> edges,
+    const std::function<bool(const SwitchEdge&)>& joins);
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -91,6 +92,34 @@ struct Link {
   LinkSpec spec;
 };
 
+// The values of many short lists, one list per index, in one array.
+template <typename T>
+class Lists {
+ public:
+  Lists() = default;
+  // Keeps the order of entries with equal index.
+  Lists(std::uint32_t count, const std::vector<std::pair<std::uint32_t, T>>& entries)
+      : offsets_(count + 1, 0), values_(entries.size()) {
+    for (const auto& [index, value] : entries) {
+      ++offsets_[index + 1];
+    }
+    for (std::uint32_t index = 0; index < count; ++index) {
+      offsets_[index + 1] += offsets_[index];
+    }
+    std::vector<std::uint32_t> next(offsets_.begin(), offsets_.end() - 1);
+    for (const auto& [index, value] : entries) {
+      values_[next[index]++] = value;
+    }
+  }
+  [[nodiscard]] std::span<const T> of(std::uint32_t index) const {
+    return {values_.data() + offsets_[index], offsets_[index + 1] - offsets_[index]};
+  }
+
+ private:
+  std::vector<std::uint32_t> offsets_;
+  std::vector<T> values_;
+};
+
 class Topology {
  public:
   [[nodiscard]] std::uint32_t node_count() const {
@@ -109,6 +138,10 @@ class Topology {
   [[nodiscard]] std::optional<NodeId> find(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes_[id.value()]; }
   [[nodiscard]] const Link& link(LinkId id) const { return links_[id.value()]; }
+  // Indexed by id.
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  [[nodiscard]] const std::vector<Link>& links() const { return links_; }
+  [[nodiscard]] const std::vector<ServerTraits>& servers() const { return servers_; }
   // The same graph with other rates of these links, which must be positive.
   [[nodiscard]] Topology with_bandwidths(
       std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const;
@@ -149,5 +182,14 @@ class TopologyBuilder {
  private:
   Topology topology_;
 };
+
+// Changes to nodes and links; each may be empty. The ends of links cannot change.
+struct TopologyEdits {
+  std::function<void(LinkId, LinkSpec&)> link = {};
+  std::function<void(NodeId, Node&)> node = {};
+  // Whether a link stays. If some do not, the others are numbered anew in the same order.
+  std::function<bool(LinkId)> keeps = {};
+};
+[[nodiscard]] Topology edited(const Topology& topology, const TopologyEdits& edits);
 
 }  // namespace trainyard

@@ -20,12 +20,6 @@ namespace {
 constexpr std::uint64_t kMostTurns = 200'000'000;
 constexpr std::size_t kMostNamed = 12;
 
-std::string rate_text(std::int64_t bits_per_second) {
-  const double gigabytes = static_cast<double>(bits_per_second) / 8e9;
-  return gigabytes >= 1000.0 ? fmt::format("{:.0f} GB/s", gigabytes)
-                             : fmt::format("{:.4g} GB/s", gigabytes);
-}
-
 void check_ports(const LintContext& context) {
   const Topology& topology = context.cluster.topology;
   // NICs by part and ports used.
@@ -160,13 +154,8 @@ std::string cycle_text(const LintContext& context, const std::vector<LinkId>& cy
 // Returns whether routes between all leaves would take a general router too long and too much
 // memory.
 bool is_too_large(const LintContext& context) {
-  const SwitchGraph& graph = context.graph;
-  std::uint64_t leaves = 0;
-  for (std::uint32_t index = 0; index < graph.size(); ++index) {
-    leaves += graph.tier(index) == 0U ? 1 : 0;
-  }
   return context.routing.fabric().looks_at_all_pairs() &&
-         leaves * graph.edges().size() > kMostTurns;
+         context.graph.leaves().size() * context.graph.edges().size() > kMostTurns;
 }
 
 void check_routes(const LintContext& context) {

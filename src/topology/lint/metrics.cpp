@@ -128,16 +128,6 @@ class Cuts {
   std::vector<CutBandwidth> cuts_;
 };
 
-std::vector<std::uint32_t> leaves_of(const SwitchGraph& graph) {
-  std::vector<std::uint32_t> leaves;
-  for (std::uint32_t index = 0; index < graph.size(); ++index) {
-    if (graph.tier(index) == 0U) {
-      leaves.push_back(index);
-    }
-  }
-  return leaves;
-}
-
 // The farthest leaf from `source`, in links; leaves that cannot be reached do not count.
 int eccentricity(const SwitchGraph& graph, std::uint32_t source,
                  std::vector<std::uint32_t>& distances, std::vector<std::uint32_t>& queue) {
@@ -163,12 +153,18 @@ int eccentricity(const SwitchGraph& graph, std::uint32_t source,
 
 }  // namespace
 
+std::string rate_text(std::int64_t bits_per_second) {
+  const double gigabytes = static_cast<double>(bits_per_second) / 8e9;
+  return gigabytes >= 1000.0 ? fmt::format("{:.0f} GB/s", gigabytes)
+                             : fmt::format("{:.4g} GB/s", gigabytes);
+}
+
 std::vector<CutBandwidth> cut_bandwidths(const Cluster& cluster, const SwitchGraph& graph) {
   return Cuts(cluster, graph).all();
 }
 
 std::optional<Diameter> find_diameter(const SwitchGraph& graph, Routing& routing) {
-  const std::vector<std::uint32_t> leaves = leaves_of(graph);
+  const std::vector<std::uint32_t> leaves = graph.leaves();
   if (leaves.size() < 2) {
     return std::nullopt;
   }

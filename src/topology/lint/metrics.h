@@ -41,6 +41,9 @@ struct TierLoad {
   NodeId worst{};  // A switch with the most; the rates above are its own.
 };
 
+// "12.5 GB/s".
+[[nodiscard]] std::string rate_text(std::int64_t bits_per_second);
+
 // Halves of the servers in order; for grids the two halves of each dimension, for dragonflies those
 // of the groups in order. Empty without a fabric or with endpoints of one server only. The first is
 // the worst: the least share of what its smaller part injects.

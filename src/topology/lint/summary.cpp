@@ -14,20 +14,9 @@
 #include "topology/graph/switch_graph.h"
 #include "topology/lint/lint.h"
 #include "topology/lint/metrics.h"
-#include "topology/server/server_runs.h"
 
 namespace trainyard {
 namespace {
-
-std::string rate_text(double bytes_per_second) {
-  const double gigabytes = bytes_per_second / 1e9;
-  return gigabytes >= 1000.0 ? fmt::format("{:.0f} GB/s", gigabytes)
-                             : fmt::format("{:.4g} GB/s", gigabytes);
-}
-
-double bytes_per_second(Bandwidth rate) {
-  return static_cast<double>(rate.bits_per_second()) / 8.0;
-}
 
 class Summary {
  public:
@@ -71,8 +60,8 @@ class Summary {
 
   void add_devices() {
     std::array<int, kNodeKinds> counts = {};
-    for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
-      ++counts[static_cast<std::size_t>(topology_.node(NodeId(node)).kind)];
+    for (const Node& node : topology_.nodes()) {
+      ++counts[static_cast<std::size_t>(node.kind)];
     }
     for (std::size_t kind = 0; kind < counts.size(); ++kind) {
       if (counts[kind] > 0) {
@@ -87,8 +76,7 @@ class Summary {
   void add_links() {
     using Key = std::tuple<LinkKind, NodeKind, NodeKind, Bandwidth, SimTime>;
     std::map<Key, int> counts;
-    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
-      const Link& link = topology_.link(LinkId(index));
+    for (const Link& link : topology_.links()) {
       const NodeKind source = topology_.node(link.source).kind;
       const NodeKind target = topology_.node(link.target).kind;
       if (source <= target) {
@@ -100,14 +88,14 @@ class Summary {
       const int pairs = source == target ? count / 2 : count;
       add("links",
           fmt::format("{}, {} to {}", to_string(kind), to_string(source), to_string(target)),
-          fmt::format("{} of {} each way, {}", pairs, rate_text(bytes_per_second(bandwidth)),
+          fmt::format("{} of {} each way, {}", pairs, rate_text(bandwidth.bits_per_second()),
                       to_string(latency)));
     }
   }
 
   struct Leaf {
-    double down = 0.0;  // Bytes per second.
-    double up = 0.0;
+    std::int64_t down = 0;  // Bits per second.
+    std::int64_t up = 0;
     std::set<NodeId> gpus;
   };
 
@@ -143,19 +131,12 @@ class Summary {
   // The switches with links to NICs or GPUs.
   [[nodiscard]] std::map<NodeId, Leaf> find_leaves() {
     std::map<NodeId, Leaf> leaves;
-    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
-      const Link& link = topology_.link(LinkId(index));
-      if (link.spec.kind == LinkKind::Network &&
-          topology_.node(link.source).kind == NodeKind::Switch &&
-          topology_.node(link.target).kind != NodeKind::Switch) {
-        leaves[link.source].down += bytes_per_second(link.spec.bandwidth);
-      }
+    for (const SwitchPort& port : graph_.ports()) {
+      leaves[graph_.switches()[port.at]].down += port.bits_per_second;
     }
     for (auto& [id, leaf] : leaves) {
-      for (const LinkId link : topology_.links_from(id)) {
-        if (topology_.node(topology_.link(link).target).kind == NodeKind::Switch) {
-          leaf.up += bytes_per_second(topology_.link(link).spec.bandwidth);
-        }
+      for (const SwitchEdge& edge : graph_.edges_from(*graph_.index_of(id))) {
+        leaf.up += edge.bits_per_second;
       }
     }
     for (const NodeId gpu : cluster_.gpus) {
@@ -177,7 +158,8 @@ class Summary {
     std::size_t fewest = cluster_.gpus.size();
     std::size_t most = 0;
     for (const auto& [id, leaf] : leaves) {
-      worst = std::max(worst, leaf.up > 0.0 ? leaf.down / leaf.up : 0.0);
+      worst = std::max(
+          worst, leaf.up > 0 ? static_cast<double>(leaf.down) / static_cast<double>(leaf.up) : 0.0);
       fewest = std::min(fewest, leaf.gpus.size());
       most = std::max(most, leaf.gpus.size());
     }
@@ -197,11 +179,11 @@ class Summary {
     const std::vector<CutBandwidth> cuts = cut_bandwidths(cluster_, graph_);
     if (!cuts.empty()) {
       const CutBandwidth& worst = cuts.front();
-      const auto rate = static_cast<double>(worst.bits_per_second) / 8.0;
-      const auto full = static_cast<double>(worst.injection_bits_per_second) / 8.0;
+      const auto rate = static_cast<double>(worst.bits_per_second);
+      const auto full = static_cast<double>(worst.injection_bits_per_second);
       add("fabric", "bisection bandwidth",
-          fmt::format("{} of {} ({:.4g} %), {}", rate_text(rate), rate_text(full),
-                      100.0 * rate / full, worst.name));
+          fmt::format("{} of {} ({:.4g} %), {}", rate_text(worst.bits_per_second),
+                      rate_text(worst.injection_bits_per_second), 100.0 * rate / full, worst.name));
     }
     if (const auto diameter = find_diameter(graph_, routing_)) {
       add("fabric", "diameter",
@@ -240,11 +222,11 @@ class Summary {
       return;
     }
     add(section, "latency", to_string(path_latency(topology_, path)));
-    add(section, "bandwidth", rate_text(bytes_per_second(path_bandwidth(topology_, path))));
+    add(section, "bandwidth", rate_text(path_bandwidth(topology_, path).bits_per_second()));
     for (std::size_t hop = 0; hop < path.size(); ++hop) {
       const Link& link = topology_.link(path[hop]);
       std::string value = fmt::format("{} {}, {}", to_string(link.spec.kind),
-                                      rate_text(bytes_per_second(link.spec.bandwidth)),
+                                      rate_text(link.spec.bandwidth.bits_per_second()),
                                       to_string(link.spec.latency));
       const SimTime passing = topology_.node(link.target).latency;
       if (hop + 1 < path.size() && passing > SimTime()) {

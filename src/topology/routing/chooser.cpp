@@ -26,7 +26,7 @@ std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divi
     return *turn_ % count;
   }
   return policy_->choice == LinkChoice::Index ? target_index_ / divisor % count
-                                              : hashed(node, count);
+                                              : hashed(node.value(), count);
 }
 
 std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
@@ -38,7 +38,7 @@ std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
     return *turn_ % count;
   }
   if (policy_->choice != LinkChoice::Index) {
-    return hashed(node, count);
+    return hashed(node.value(), count);
   }
   std::uint32_t index = target_index_;
   for (const LevelLinks& level : below) {
@@ -51,12 +51,11 @@ std::uint32_t Chooser::pick_ports(NodeId source, std::uint32_t count) const {
   if (count == 1) {
     return 0;
   }
-  return policy_->choice == LinkChoice::Index ? flow_label_ % count : hashed(source, count);
+  return policy_->choice == LinkChoice::Index ? flow_label_ % count : hashed(source.value(), count);
 }
 
-// The high 32 bits scaled to the range: no division, and a bias below count / 2^32.
-std::uint32_t Chooser::hashed(NodeId node, std::uint32_t count) const {
-  return static_cast<std::uint32_t>(((hash64(hash_ ^ node.value()) >> 32) * count) >> 32);
+std::uint32_t Chooser::hashed(std::uint64_t place, std::uint32_t count) const {
+  return static_cast<std::uint32_t>(((hash64(hash_ ^ place) >> 32) * count) >> 32);
 }
 
 void LevelCount::add(std::vector<std::uint32_t> targets) {
@@ -95,7 +94,7 @@ LinkId Chooser::pick_least_loaded(NodeId node, std::span<const LinkId> links) co
     equals = load < least ? 1 : equals + (load == least ? 1 : 0);
     least = std::min(least, load);
   }
-  std::uint32_t skip = hashed(node, equals);
+  std::uint32_t skip = hashed(node.value(), equals);
   const auto is_chosen = [&](LinkId link) { return loads_->of(link) == least && skip-- == 0; };
   return *std::ranges::find_if(links, is_chosen);
 }
@@ -103,7 +102,7 @@ LinkId Chooser::pick_least_loaded(NodeId node, std::span<const LinkId> links) co
 std::uint32_t Chooser::draw(std::uint32_t count) const {
   // Not a node's number, so that the draw is independent of the choices at nodes.
   constexpr std::uint64_t kNoNode = std::uint64_t{1} << 32;
-  return static_cast<std::uint32_t>(((hash64(hash_ ^ kNoNode) >> 32) * count) >> 32);
+  return hashed(kNoNode, count);
 }
 
 std::uint64_t Chooser::load(std::span<const LinkId> path) const {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "topology/graph/link_loads.h"
+#include "topology/graph/topology.h"
 #include "topology/routing/routing.h"
 
 namespace trainyard {
@@ -29,6 +29,32 @@ class LevelCount {
  private:
   std::size_t ways_ = 1;
   std::size_t targets_ = 1;
+};
+
+// Counts what adaptive routing knows of a link: the connections already routed over it. A stand-in
+// for the queues that a switch sees, which the engines that resolve a route once do not have.
+class LinkLoads {
+ public:
+  // `topology` must outlive the object.
+  explicit LinkLoads(const Topology& topology)
+      : topology_(topology), connections_(topology.link_count(), 0) {}
+
+  void add(std::span<const LinkId> path) {
+    for (const LinkId link : path) {
+      ++connections_[link.value()];
+    }
+  }
+  // Connections over the rate of the link, in units of 1e-18 s/bit: whole numbers, so that sums
+  // do not depend on their order.
+  [[nodiscard]] std::uint64_t of(LinkId link) const {
+    constexpr std::uint64_t kUnit = 1'000'000'000'000'000'000;
+    const std::int64_t rate = topology_.link(link).spec.bandwidth.bits_per_second();
+    return connections_[link.value()] * (kUnit / static_cast<std::uint64_t>(rate));
+  }
+
+ private:
+  const Topology& topology_;
+  std::vector<std::uint32_t> connections_;
 };
 
 class Chooser {
@@ -68,7 +94,8 @@ class Chooser {
   [[nodiscard]] const PolicyTraits& policy() const { return *policy_; }
 
  private:
-  [[nodiscard]] std::uint32_t hashed(NodeId node, std::uint32_t count) const;
+  // The high 32 bits of the hash scaled to the range: no division, and a bias below count / 2^32.
+  [[nodiscard]] std::uint32_t hashed(std::uint64_t place, std::uint32_t count) const;
   [[nodiscard]] LinkId pick_least_loaded(NodeId node, std::span<const LinkId> links) const;
 
   const PolicyTraits* policy_ = &traits(RoutingPolicy::Static);

@@ -10,13 +10,8 @@ DragonflyDependencies::DragonflyDependencies(DependencyGraph& graph, const Drago
     : graph_(graph),
       rules_(rules),
       // Where links are missing, each group on the way may add one.
-      counts_(rules.global_hops + 1 + (rules.is_whole ? 0 : rules.global_hops + 1)) {
-  const std::uint32_t hubs = switches * static_cast<std::uint32_t>(2 * counts_ + 1);
-  for (std::uint32_t index = 0; index < hubs; ++index) {
-    const std::uint32_t added = graph_.add_hub();
-    first_hub_ = index == 0 ? added : first_hub_;
-  }
-}
+      counts_(rules.global_hops + 1 + (rules.is_whole ? 0 : rules.global_hops + 1)),
+      first_hub_(graph.add_hubs(switches * static_cast<std::uint32_t>(2 * counts_ + 1))) {}
 
 std::uint32_t DragonflyDependencies::hub(Hub kind, std::uint32_t at, int count) const {
   const int place = (kind == Hub::Local ? 0 : counts_) + count;

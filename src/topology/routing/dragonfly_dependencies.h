@@ -44,7 +44,7 @@ class DragonflyDependencies {
   DependencyGraph& graph_;
   DragonflyRules rules_;
   int counts_;  // Channels that the rules ask for.
-  std::uint32_t first_hub_ = 0;
+  std::uint32_t first_hub_;
 };
 
 }  // namespace trainyard

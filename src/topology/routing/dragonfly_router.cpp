@@ -11,12 +11,10 @@
 namespace trainyard {
 
 DragonflyRouter::DragonflyRouter(const Topology& topology, const RoutingOptions& options)
-    : topology_(topology),
-      access_(topology, options.fabric),
+    : AccessRouter(topology, options),
       size_(options.fabric.group_size),
       leaves_(options.fabric.group_leaves),
       groups_(options.fabric.switches / options.fabric.group_size),
-      channels_(options.fabric.virtual_channels),
       may_misroute_(may_misroute(traits(options.policy))) {
   const std::uint32_t switches = options.fabric.switches;
   CHECK(switches == groups_ * size_, "the groups of a dragonfly are not equal");
@@ -102,7 +100,6 @@ bool DragonflyRouter::append_local(std::uint32_t from, std::uint32_t to, const C
   if (candidates_.empty()) {
     return false;
   }
-  took_detour_ = took_detour_ || is_joined(from, to);
   path.push_back(chooser.pick(access_.node(from), candidates_, 1));
   const std::uint32_t middle = target(path.back());
   path.push_back(chooser.pick(access_.node(middle), locals(middle, to), 1));
@@ -175,18 +172,13 @@ bool DragonflyRouter::append_adaptive(std::uint32_t from, std::uint32_t to, cons
                                       std::vector<LinkId>& path) {
   indirect_.clear();
   const bool has_indirect = append_valiant(from, to, chooser, indirect_);
-  const bool is_detour = took_detour_;
-  took_detour_ = false;
   minimal_.clear();
   if (!append_minimal(from, to, chooser, minimal_)) {
     return false;
   }
-  if (has_indirect && chooser.load(indirect_) < chooser.load(minimal_)) {
-    took_detour_ = is_detour;
-    path.insert(path.end(), indirect_.begin(), indirect_.end());
-  } else {
-    path.insert(path.end(), minimal_.begin(), minimal_.end());
-  }
+  const bool goes_round = has_indirect && chooser.load(indirect_) < chooser.load(minimal_);
+  const std::vector<LinkId>& chosen = goes_round ? indirect_ : minimal_;
+  path.insert(path.end(), chosen.begin(), chosen.end());
   return true;
 }
 
@@ -223,32 +215,14 @@ bool DragonflyRouter::append_by_policy(std::uint32_t from, std::uint32_t to, con
                                             : append_minimal(from, to, chooser, path);
 }
 
-bool DragonflyRouter::append_route(NodeId source, NodeId target, const Chooser& chooser,
-                                   std::vector<LinkId>& path) {
-  const auto up = access_.up(source);
-  const auto down = access_.down(target);
-  if (!up || !down) {
-    return false;
-  }
+bool DragonflyRouter::append_between(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
+                                     std::vector<LinkId>& path) {
   const std::size_t before = path.size();
-  if (up->link) {
-    path.push_back(*up->link);
+  if (append_by_policy(from, to, chooser, path)) {
+    return true;
   }
-  const std::size_t inside = path.size();
-  took_detour_ = false;
-  if (!append_by_policy(up->at, down->at, chooser, path)) {
-    path.resize(inside);
-    took_detour_ = true;
-    if (!append_shortest(up->at, down->at, path)) {
-      path.resize(before);
-      return false;
-    }
-  }
-  detours_ += took_detour_ ? 1 : 0;
-  if (down->link) {
-    path.push_back(*down->link);
-  }
-  return true;
+  path.resize(before);
+  return append_shortest(from, to, path);
 }
 
 void DragonflyRouter::virtual_channels(std::span<const LinkId> path,
@@ -319,13 +293,6 @@ std::optional<int> DragonflyRouter::diameter() const {
     }
   }
   return farthest;
-}
-
-void DragonflyRouter::mark_used(std::vector<bool>& used) {
-  access_.mark_used(used);
-  for (const LinkId link : access_.trunks()) {
-    used[link.value()] = true;
-  }
 }
 
 bool DragonflyRouter::has_minimal(std::uint32_t from, std::uint32_t to) const {

@@ -20,12 +20,10 @@
 #include <vector>
 
 #include "topology/routing/fabric_access.h"
-#include "topology/routing/fabric_router.h"
-#include "topology/routing/layer.h"
 
 namespace trainyard {
 
-class DragonflyRouter final : public FabricRouter {
+class DragonflyRouter final : public AccessRouter {
  public:
   DragonflyRouter(const Topology& topology, const RoutingOptions& options);
   // Whether routes of this policy may leave the minimal path for Valiant's.
@@ -33,23 +31,14 @@ class DragonflyRouter final : public FabricRouter {
     return policy.is_valiant || policy.switches_choose();
   }
 
-  [[nodiscard]] const std::vector<NodeId>& endpoints() const override {
-    return access_.endpoints();
-  }
-  [[nodiscard]] bool append_route(NodeId source, NodeId target, const Chooser& chooser,
-                                  std::vector<LinkId>& path) override;
   void virtual_channels(std::span<const LinkId> path,
                         std::vector<std::uint8_t>& channels) const override;
   // Returns the diameter over minimal paths between leaves; none where links are missing, leaves
   // have no endpoint, or routes may be longer.
   [[nodiscard]] std::optional<int> diameter() const override;
-  [[nodiscard]] bool numbers_paths() const override { return false; }
   [[nodiscard]] bool weighs_lengths() const override { return true; }
-  // Every leaf counts as source and target.
-  void mark_used(std::vector<bool>& used) override;
   // All turns that the rules of the channels allow; some of them no shortest path takes.
   void add_dependencies(DependencyGraph& graph) override;
-  [[nodiscard]] std::uint64_t detours() const override { return detours_; }
 
  private:
   [[nodiscard]] std::uint32_t group(std::uint32_t at) const { return at / size_; }
@@ -88,23 +77,20 @@ class DragonflyRouter final : public FabricRouter {
                                      std::vector<LinkId>& path) const;
   [[nodiscard]] bool append_by_policy(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                       std::vector<LinkId>& path);
+  [[nodiscard]] bool append_between(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
+                                    std::vector<LinkId>& path) override;
   [[nodiscard]] int groups_apart(std::uint32_t from, std::uint32_t to) const;
   [[nodiscard]] bool has_minimal(std::uint32_t from, std::uint32_t to) const;
   void add_searched(DependencyGraph& graph);
 
-  const Topology& topology_;
-  FabricAccess access_;
   std::uint32_t size_;    // Switches of a group.
   std::uint32_t leaves_;  // Leaves of a group; zero: fully meshed.
   std::uint32_t groups_;
-  int channels_;
   bool may_misroute_;
   Lists<LinkId> locals_;   // Indexed by switch and place in the group.
   Lists<LinkId> globals_;  // Indexed by ordered pair of groups.
   Lists<LinkId> out_;      // All links of each switch.
   bool is_healthy_ = true;
-  std::uint64_t detours_ = 0;
-  bool took_detour_ = false;  // On the route that is being made.
   std::vector<LinkId> candidates_;
   std::vector<LinkId> minimal_;
   std::vector<LinkId> indirect_;

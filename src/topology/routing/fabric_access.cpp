@@ -74,13 +74,35 @@ std::optional<FabricAccess::Way> FabricAccess::way(const std::vector<LinkId>& li
   return Way{*number(link.source == node ? link.target : link.source), id};
 }
 
-void FabricAccess::mark_used(std::vector<bool>& used) const {
-  for (std::uint32_t at = 0; at < switches_; ++at) {
-    for (const std::span<const LinkId> links : {ups_of(at), downs_of(at)}) {
-      for (const LinkId link : links) {
-        used[link.value()] = true;
-      }
-    }
+AccessRouter::AccessRouter(const Topology& topology, const RoutingOptions& options)
+    : topology_(topology),
+      access_(topology, options.fabric),
+      channels_(options.fabric.virtual_channels) {}
+
+bool AccessRouter::append_route(NodeId source, NodeId target, const Chooser& chooser,
+                                std::vector<LinkId>& path) {
+  const auto up = access_.up(source);
+  const auto down = access_.down(target);
+  if (!up || !down) {
+    return false;
+  }
+  const std::size_t before = path.size();
+  if (up->link) {
+    path.push_back(*up->link);
+  }
+  if (!append_between(up->at, down->at, chooser, path)) {
+    path.resize(before);
+    return false;
+  }
+  if (down->link) {
+    path.push_back(*down->link);
+  }
+  return true;
+}
+
+void AccessRouter::mark_used(std::vector<bool>& used) {
+  for (std::uint32_t link = 0; link < topology_.link_count(); ++link) {
+    used[link] = used[link] || topology_.link(LinkId(link)).spec.kind == LinkKind::Network;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the endpoints of a fabric of known shape hang: one switch each. The routers of such fabrics
-// share it.
+// share it, and the part of a route outside the switches.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 #include "topology/graph/fabric_shape.h"
 #include "topology/graph/topology.h"
-#include "topology/routing/layer.h"
+#include "topology/routing/chooser.h"
+#include "topology/routing/fabric_router.h"
 
 namespace trainyard {
 
@@ -40,7 +41,6 @@ class FabricAccess {
   [[nodiscard]] NodeId node(std::uint32_t at) const { return NodeId(first_ + at); }
   // Links from switch to switch, in order of id.
   [[nodiscard]] const std::vector<LinkId>& trunks() const { return trunks_; }
-  void mark_used(std::vector<bool>& used) const;
 
  private:
   [[nodiscard]] std::optional<Way> way(const std::vector<LinkId>& links, NodeId node) const;
@@ -54,6 +54,28 @@ class FabricAccess {
   Lists<LinkId> downs_at_;
   std::vector<LinkId> trunks_;
   std::vector<NodeId> endpoints_;
+};
+
+class AccessRouter : public FabricRouter {
+ public:
+  [[nodiscard]] const std::vector<NodeId>& endpoints() const final { return access_.endpoints(); }
+  [[nodiscard]] bool append_route(NodeId source, NodeId target, const Chooser& chooser,
+                                  std::vector<LinkId>& path) final;
+  [[nodiscard]] bool numbers_paths() const final { return false; }
+  // Marks all links of the fabric: every switch that may have endpoints counts as source and
+  // target.
+  void mark_used(std::vector<bool>& used) final;
+
+ protected:
+  // `topology` must outlive the object.
+  AccessRouter(const Topology& topology, const RoutingOptions& options);
+  // Appends the links between two switches; false if there is no way, whatever was appended.
+  [[nodiscard]] virtual bool append_between(std::uint32_t from, std::uint32_t to,
+                                            const Chooser& chooser, std::vector<LinkId>& path) = 0;
+
+  const Topology& topology_;
+  FabricAccess access_;
+  int channels_;  // Virtual channels that routes may use.
 };
 
 }  // namespace trainyard

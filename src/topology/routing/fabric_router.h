@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "topology/graph/topology.h"
@@ -50,9 +49,6 @@ class FabricRouter {
   virtual void mark_used(std::vector<bool>& used) = 0;
   // Which buffer may wait for which (topology/graph/dependency_graph.h).
   virtual void add_dependencies(DependencyGraph& graph) = 0;
-  // How many of the routes that append_route gave left the way that the fabric's own rule says,
-  // because links are missing there.
-  [[nodiscard]] virtual std::uint64_t detours() const { return 0; }
 
  protected:
   FabricRouter() = default;
@@ -62,11 +58,7 @@ class FabricRouter {
 template <typename Router>
 [[nodiscard]] std::unique_ptr<FabricRouter> make_router(const Topology& topology,
                                                         const RoutingOptions& options) {
-  if constexpr (std::is_constructible_v<Router, const Topology&, const RoutingOptions&>) {
-    return std::make_unique<Router>(topology, options);
-  } else {
-    return std::make_unique<Router>(topology);
-  }
+  return std::make_unique<Router>(topology, options);
 }
 
 // The router of the shape of the fabric.

@@ -74,10 +74,7 @@ bool GridDependencies::is_whole(std::uint32_t row, std::uint32_t dimension) cons
 void GridDependencies::add_hubs() {
   const std::size_t dimensions = router_.lengths_.size();
   const std::size_t hubs = router_.switches_ * static_cast<std::size_t>(phases_) * (dimensions + 1);
-  for (std::size_t index = 0; index < hubs; ++index) {
-    const std::uint32_t added = graph_.add_hub();
-    first_hub_ = index == 0 ? added : first_hub_;
-  }
+  first_hub_ = graph_.add_hubs(static_cast<std::uint32_t>(hubs));
   for (std::uint32_t at = 0; at < router_.switches_; ++at) {
     for (const LinkId link : router_.access_.ups_of(at)) {
       graph_.add(graph_.buffer(link, 0), hub(at, 0, 0));

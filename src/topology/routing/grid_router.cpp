@@ -16,12 +16,10 @@ constexpr std::uint32_t kUnseen = std::numeric_limits<std::uint32_t>::max();
 }  // namespace
 
 GridRouter::GridRouter(const Topology& topology, const RoutingOptions& options)
-    : topology_(topology),
-      access_(topology, options.fabric),
+    : AccessRouter(topology, options),
       switches_(options.fabric.switches),
       joins_all_(options.fabric.joins_all),
       is_valiant_(traits(options.policy).is_valiant),
-      channels_(options.fabric.virtual_channels),
       wraps_(options.fabric.wraps),
       slots_({0}) {
   std::uint32_t stride = 1;
@@ -137,13 +135,11 @@ GridRouter::Ways GridRouter::ways(std::uint32_t at, std::uint32_t dimension,
                                   std::uint32_t to) const {
   const std::uint32_t from = coordinate(at, dimension);
   Ways ways;
-  std::uint32_t least = kUnseen;
   std::uint32_t least_clear = kUnseen;
   const std::uint32_t first = slots_[dimension] + (joins_all_ ? to : 0);
   const std::uint32_t last = joins_all_ ? first : first + 1;
   for (std::uint32_t slot = first; slot <= last; ++slot) {
     const auto distance = steps(slot, from, to);
-    least = std::min(least, distance.value_or(kUnseen));
     if (!distance || *distance > least_clear || (!is_healthy_ && !is_clear(at, slot, *distance))) {
       continue;
     }
@@ -151,7 +147,6 @@ GridRouter::Ways GridRouter::ways(std::uint32_t at, std::uint32_t dimension,
     least_clear = *distance;
     ways.slots[ways.count++] = slot;
   }
-  ways.is_detour = least_clear != least;
   return ways;
 }
 
@@ -163,7 +158,7 @@ std::optional<GridRouter::Way> GridRouter::choose_way(std::uint32_t at, std::uin
     return std::nullopt;
   }
   if (possible.count == 1 || ties == Ties::First) {
-    return Way{possible.slots[0], std::nullopt, possible.is_detour};
+    return Way{possible.slots[0], std::nullopt};
   }
   const std::span<const LinkId> up = links(at, possible.slots[0]);
   const std::span<const LinkId> down = links(at, possible.slots[1]);
@@ -171,7 +166,7 @@ std::optional<GridRouter::Way> GridRouter::choose_way(std::uint32_t at, std::uin
   tied_.insert(tied_.end(), down.begin(), down.end());
   const LinkId chosen = chooser.pick(access_.node(at), tied_, strides_[dimension]);
   const bool goes_up = std::ranges::find(up, chosen) != up.end();
-  return Way{possible.slots[goes_up ? 0 : 1], chosen, false};
+  return Way{possible.slots[goes_up ? 0 : 1], chosen};
 }
 
 bool GridRouter::append_ordered(std::uint32_t from, std::uint32_t to, Order order,
@@ -188,7 +183,6 @@ bool GridRouter::append_ordered(std::uint32_t from, std::uint32_t to, Order orde
       path.resize(before);
       return false;
     }
-    took_detour_ = took_detour_ || way->is_detour;
     append_way(at, dimension, wanted, *way, chooser, path);
   }
   return true;
@@ -215,7 +209,6 @@ void GridRouter::append_way(std::uint32_t& at, std::uint32_t dimension, std::uin
 
 bool GridRouter::append_around(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                std::vector<LinkId>& path) {
-  took_detour_ = true;
   std::vector<std::uint32_t> order;
   for (const std::uint32_t dimension : identity_) {
     if (coordinate(from, dimension) != coordinate(to, dimension)) {
@@ -274,31 +267,11 @@ bool GridRouter::append_valiant(std::uint32_t from, std::uint32_t to, const Choo
   return false;
 }
 
-bool GridRouter::append_route(NodeId source, NodeId target, const Chooser& chooser,
-                              std::vector<LinkId>& path) {
-  const auto up = access_.up(source);
-  const auto down = access_.down(target);
-  if (!up || !down) {
-    return false;
-  }
-  const std::size_t before = path.size();
-  if (up->link) {
-    path.push_back(*up->link);
-  }
-  took_detour_ = false;
-  const bool found = (chooser.policy().is_valiant && up->at != down->at &&
-                      append_valiant(up->at, down->at, chooser, path)) ||
-                     append_ordered(up->at, down->at, identity_, chooser, Ties::Choose, path) ||
-                     append_around(up->at, down->at, chooser, path);
-  if (!found) {
-    path.resize(before);
-    return false;
-  }
-  detours_ += took_detour_ ? 1 : 0;
-  if (down->link) {
-    path.push_back(*down->link);
-  }
-  return true;
+bool GridRouter::append_between(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
+                                std::vector<LinkId>& path) {
+  return (chooser.policy().is_valiant && from != to && append_valiant(from, to, chooser, path)) ||
+         append_ordered(from, to, identity_, chooser, Ties::Choose, path) ||
+         append_around(from, to, chooser, path);
 }
 
 void GridRouter::virtual_channels(std::span<const LinkId> path,
@@ -342,13 +315,6 @@ std::optional<int> GridRouter::diameter() const {
     sum += joins_all_ ? std::min<std::uint32_t>(farthest, 1) : farthest;
   }
   return static_cast<int>(sum);
-}
-
-void GridRouter::mark_used(std::vector<bool>& used) {
-  access_.mark_used(used);
-  for (const LinkId link : access_.trunks()) {
-    used[link.value()] = true;
-  }
 }
 
 void GridRouter::add_dependencies(DependencyGraph& graph) {

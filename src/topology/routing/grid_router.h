@@ -23,31 +23,20 @@
 #include <vector>
 
 #include "topology/routing/fabric_access.h"
-#include "topology/routing/fabric_router.h"
-#include "topology/routing/layer.h"
 
 namespace trainyard {
 
-class GridRouter final : public FabricRouter {
+class GridRouter final : public AccessRouter {
  public:
   GridRouter(const Topology& topology, const RoutingOptions& options);
 
-  [[nodiscard]] const std::vector<NodeId>& endpoints() const override {
-    return access_.endpoints();
-  }
-  [[nodiscard]] bool append_route(NodeId source, NodeId target, const Chooser& chooser,
-                                  std::vector<LinkId>& path) override;
   void virtual_channels(std::span<const LinkId> path,
                         std::vector<std::uint8_t>& channels) const override;
   // Returns the diameter of the whole grid; none where links are missing, switches have no
   // endpoint, or routes are Valiant's.
   [[nodiscard]] std::optional<int> diameter() const override;
-  [[nodiscard]] bool numbers_paths() const override { return false; }
-  // Every switch counts as source and target.
-  void mark_used(std::vector<bool>& used) override;
-  // The same; all choices among ties and parallel links.
+  // Every switch counts as source and target; all choices among ties and parallel links.
   void add_dependencies(DependencyGraph& graph) override;
-  [[nodiscard]] std::uint64_t detours() const override { return detours_; }
 
  private:
   friend class GridDependencies;
@@ -64,7 +53,6 @@ class GridRouter final : public FabricRouter {
   struct Way {
     std::uint32_t slot;
     std::optional<LinkId> first;  // Chosen already.
-    bool is_detour;
   };
   enum class Ties : std::uint8_t { Choose, First };
   // Dimensions in the order in which a path corrects them.
@@ -92,7 +80,6 @@ class GridRouter final : public FabricRouter {
   struct Ways {
     std::uint32_t count = 0;
     std::array<std::uint32_t, 2> slots = {0, 0};
-    bool is_detour = false;
   };
   [[nodiscard]] Ways ways(std::uint32_t at, std::uint32_t dimension, std::uint32_t to) const;
   [[nodiscard]] std::optional<Way> choose_way(std::uint32_t at, std::uint32_t dimension,
@@ -103,6 +90,8 @@ class GridRouter final : public FabricRouter {
   void append_way(std::uint32_t& at, std::uint32_t dimension, std::uint32_t to, const Way& way,
                   const Chooser& chooser, std::vector<LinkId>& path) const;
   void enter_ports();
+  [[nodiscard]] bool append_between(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
+                                    std::vector<LinkId>& path) override;
   // Appends a way by another order, or by search.
   [[nodiscard]] bool append_around(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                    std::vector<LinkId>& path);
@@ -111,12 +100,9 @@ class GridRouter final : public FabricRouter {
   [[nodiscard]] bool append_valiant(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                     std::vector<LinkId>& path);
 
-  const Topology& topology_;
-  FabricAccess access_;
   std::uint32_t switches_;
   bool joins_all_;
   bool is_valiant_;
-  int channels_;
   int phases_;
   int channels_of_phase_;
   std::vector<std::uint32_t> lengths_;
@@ -127,8 +113,6 @@ class GridRouter final : public FabricRouter {
   std::size_t parallel_ = 1;             // The most links of a port.
   std::vector<LinkId> ports_;            // By switch and slot, `parallel_` each.
   bool is_healthy_ = true;
-  std::uint64_t detours_ = 0;
-  bool took_detour_ = false;  // On the route that is being made.
   std::vector<LinkId> tied_;
 };
 

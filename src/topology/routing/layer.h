@@ -26,34 +26,6 @@
 
 namespace trainyard {
 
-// The values of many short lists, one list per index, in one array.
-template <typename T>
-class Lists {
- public:
-  Lists() = default;
-  // Keeps the order of entries with equal index.
-  Lists(std::uint32_t count, const std::vector<std::pair<std::uint32_t, T>>& entries)
-      : offsets_(count + 1, 0), values_(entries.size()) {
-    for (const auto& [index, value] : entries) {
-      ++offsets_[index + 1];
-    }
-    for (std::uint32_t index = 0; index < count; ++index) {
-      offsets_[index + 1] += offsets_[index];
-    }
-    std::vector<std::uint32_t> next(offsets_.begin(), offsets_.end() - 1);
-    for (const auto& [index, value] : entries) {
-      values_[next[index]++] = value;
-    }
-  }
-  [[nodiscard]] std::span<const T> of(std::uint32_t index) const {
-    return {values_.data() + offsets_[index], offsets_[index + 1] - offsets_[index]};
-  }
-
- private:
-  std::vector<std::uint32_t> offsets_;
-  std::vector<T> values_;
-};
-
 class Layer {
  public:
   using ForwardsNode = std::function<bool(NodeKind)>;

@@ -26,6 +26,8 @@
 #include "topology/routing/routing.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -46,23 +48,11 @@ bool forwards_locally(NodeKind kind) {
 
 constexpr std::uint32_t kLeastPcieCost = 16;
 
+// In the order of LinkKind; zero for the links of the fabric.
+constexpr std::array<std::uint32_t, 8> kLocalCosts = {1, 1, 4, kLeastPcieCost, 64, 0, 1, 1};
+
 std::uint32_t local_cost(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::NvLink:
-    case LinkKind::Xgmi:
-    case LinkKind::Hccs:
-    case LinkKind::Memory:
-      return 1;
-    case LinkKind::C2c:
-      return 4;
-    case LinkKind::Pcie:
-      return kLeastPcieCost;
-    case LinkKind::Socket:
-      return 64;
-    case LinkKind::Network:
-      return 0;
-  }
-  CHECK(false, "unknown kind of link");
+  return kLocalCosts[static_cast<std::size_t>(kind)];
 }
 
 // Those of the marked endpoints that are nearest to `node` and not itself, in order of id.
@@ -95,6 +85,15 @@ std::vector<NodeId> nearest_marked(Layer& local, const std::vector<bool>& marked
 
 bool is_kind(const Topology& topology, NodeId node, NodeKind kind) {
   return topology.node(node).kind == kind;
+}
+
+// Returns by node whether it is of a kind.
+std::vector<bool> marks(const Topology& topology, NodeKind kind) {
+  std::vector<bool> marked;
+  for (const Node& node : topology.nodes()) {
+    marked.push_back(node.kind == kind);
+  }
+  return marked;
 }
 
 // Returns the software traits of the server of `node`; nothing is known of a node without one.
@@ -183,10 +182,9 @@ struct Routing::Tables {
 
 void Routing::Tables::bind(const std::vector<bool>& in_fabric) {
   // A GPU with links into the fabric lends them to no other: GPUs do not forward.
-  std::vector<bool> is_door = in_fabric;
-  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
-    is_door[index] = in_fabric[index] && is_kind(topology, NodeId(index), NodeKind::Nic);
-  }
+  std::vector<bool> is_uplink = marks(topology, NodeKind::Nic);
+  std::transform(is_uplink.begin(), is_uplink.end(), in_fabric.begin(), is_uplink.begin(),
+                 std::logical_and());
   std::map<std::pair<NodeKind, std::vector<NodeId>>, std::vector<NodeId>> groups;
   for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
     const NodeId node(index);
@@ -194,7 +192,7 @@ void Routing::Tables::bind(const std::vector<bool>& in_fabric) {
     if (in_fabric[index] || kind == NodeKind::Switch) {
       groups[{kind, {node}}].push_back(node);
     } else if (kind == NodeKind::Gpu || kind == NodeKind::Cpu || kind == NodeKind::Memory) {
-      std::vector<NodeId> nics = nearest_marked(local, is_door, node);
+      std::vector<NodeId> nics = nearest_marked(local, is_uplink, node);
       if (!nics.empty()) {
         groups[{kind, std::move(nics)}].push_back(node);
       }
@@ -211,20 +209,13 @@ void Routing::Tables::bind(const std::vector<bool>& in_fabric) {
 }
 
 void Routing::Tables::find_rails(const std::vector<bool>& in_fabric) {
-  bool any_pxn = false;
-  for (std::uint32_t server = 0; server < topology.server_count(); ++server) {
-    any_pxn = any_pxn || topology.server(ServerId(server)).pxn;
-  }
-  if (!any_pxn) {
+  if (std::ranges::none_of(topology.servers(), &ServerTraits::pxn)) {
     return;
   }
   rails.resize(topology.node_count(), 0);
   rail_nics.resize(topology.server_count());
   gpus_near.resize(topology.node_count());
-  std::vector<bool> is_gpu(topology.node_count(), false);
-  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
-    is_gpu[index] = is_kind(topology, NodeId(index), NodeKind::Gpu);
-  }
+  const std::vector<bool> is_gpu = marks(topology, NodeKind::Gpu);
   for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
     const Node& node = topology.node(NodeId(index));
     if (node.kind == NodeKind::Nic && node.server) {
@@ -239,13 +230,8 @@ void Routing::Tables::find_rails(const std::vector<bool>& in_fabric) {
 }
 
 void Routing::Tables::find_memories() {
-  std::vector<bool> is_memory(topology.node_count(), false);
-  bool any = false;
-  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
-    is_memory[index] = is_kind(topology, NodeId(index), NodeKind::Memory);
-    any = any || is_memory[index];
-  }
-  if (!any) {
+  const std::vector<bool> is_memory = marks(topology, NodeKind::Memory);
+  if (std::ranges::find(is_memory, true) == is_memory.end()) {
     return;
   }
   memories.resize(topology.node_count());

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim/random.h"
-#include "topology/routing/chooser.h"
 
 namespace trainyard {
 namespace {
@@ -50,32 +49,14 @@ SurvivingRoutes::SurvivingRoutes(const Topology& topology, RoutingOptions option
         }
         return marks;
       }()),
-      left_(without_failed()),
+      left_(edited(topology, {.link = [&](LinkId link, LinkSpec&) { whole_ids_.push_back(link); },
+                              .keeps = [&](LinkId link) { return !has_failed(link); }})),
       router_(make_fabric_router(left_, options_)),
       index_(topology.node_count(), 0),
       loads_(left_) {
   for (std::uint32_t index = 0; index < router_->endpoints().size(); ++index) {
     index_[router_->endpoints()[index].value()] = index;
   }
-}
-
-Topology SurvivingRoutes::without_failed() {
-  TopologyBuilder builder;
-  for (std::uint32_t server = 0; server < whole_.server_count(); ++server) {
-    builder.add_server(whole_.server(ServerId(server)));
-  }
-  for (std::uint32_t node = 0; node < whole_.node_count(); ++node) {
-    builder.add_node(whole_.node(NodeId(node)));
-  }
-  for (std::uint32_t number = 0; number < whole_.link_count(); ++number) {
-    if (!has_failed_[number]) {
-      const Link& link = whole_.link(LinkId(number));
-      builder.add_link(link.source, link.target, link.spec);
-      whole_ids_.emplace_back(number);
-    }
-  }
-  builder.set_parts(whole_.parts());
-  return std::move(builder).build();
 }
 
 SurvivingRoutes::Outcome SurvivingRoutes::reroute(const Flow& flow, std::vector<LinkId>& path) {

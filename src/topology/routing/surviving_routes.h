@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include "topology/graph/link_loads.h"
 #include "topology/graph/topology.h"
+#include "topology/routing/chooser.h"
 #include "topology/routing/fabric_router.h"
 #include "topology/routing/routing.h"
 
@@ -49,8 +49,6 @@ class SurvivingRoutes {
   [[nodiscard]] Outcome reroute(const Flow& flow, std::vector<LinkId>& path);
 
  private:
-  [[nodiscard]] Topology without_failed();
-
   const Topology& whole_;
   RoutingOptions options_;
   std::vector<bool> has_failed_;   // One per link.

@@ -99,7 +99,6 @@ void UpDownReach::collect_hops(const Topology& topology) {
       down.push_back({from, {to, LinkId(id)}});
     }
   }
-  hops_ = up.size() + down.size();
   up_ = Lists<Hop>(count(), up);
   down_ = Lists<Hop>(count(), down);
 }
@@ -200,14 +199,6 @@ std::optional<std::uint32_t> UpDownReach::ups(std::uint32_t from, std::uint32_t 
     }
   }
   return std::nullopt;
-}
-
-std::size_t UpDownReach::bytes() const {
-  // Each switch has a node, a level, and where its lists of links up and down begin.
-  constexpr std::size_t kPerSwitch = sizeof(NodeId) + 3 * sizeof(std::uint32_t);
-  return count() * kPerSwitch + index_of_node_.size() * sizeof(std::uint32_t) +
-         hops_ * sizeof(Hop) + ids_.size() * sizeof(SetId) + (same_above_.size() + count()) / 8 +
-         set_offsets_.size() * sizeof(std::uint32_t) + intervals_.size() * sizeof(Interval);
 }
 
 }  // namespace trainyard

@@ -62,9 +62,6 @@ class UpDownReach {
   // The fewest times up from `from` on a way to `to`, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> ups(std::uint32_t from, std::uint32_t to) const;
 
-  // Memory of all tables.
-  [[nodiscard]] std::size_t bytes() const;
-
  private:
   using SetId = std::uint32_t;  // Zero: the empty set.
 
@@ -84,7 +81,6 @@ class UpDownReach {
   }
 
   std::uint32_t levels_ = 0;
-  std::size_t hops_ = 0;
   std::vector<NodeId> nodes_;
   std::vector<std::uint32_t> level_;
   std::vector<std::uint32_t> index_of_node_;

@@ -10,15 +10,36 @@
 
 namespace trainyard {
 
-UpDownRouter::UpDownRouter(const Topology& topology) : topology_(topology), reach_(topology) {
+UpDownRouter::UpDownRouter(const Topology& topology, const RoutingOptions& /*options*/)
+    : topology_(topology), reach_(topology) {
+  find_accesses();
   order_endpoints();
   count_level_links();
 }
 
-bool UpDownRouter::is_access(const Link& link) const {
-  return link.spec.kind == LinkKind::Network &&
-         (topology_.node(link.source).kind == NodeKind::Switch) !=
-             (topology_.node(link.target).kind == NodeKind::Switch);
+// The links between switches and endpoints; a switch of the fabric is its own access.
+void UpDownRouter::find_accesses() {
+  std::vector<std::pair<std::uint32_t, Access>> ups;
+  std::vector<std::pair<std::uint32_t, Access>> downs;
+  for (std::uint32_t id = 0; id < topology_.link_count(); ++id) {
+    const Link& link = topology_.link(LinkId(id));
+    const bool from_switch = topology_.node(link.source).kind == NodeKind::Switch;
+    const bool to_switch = topology_.node(link.target).kind == NodeKind::Switch;
+    if (link.spec.kind != LinkKind::Network || from_switch == to_switch) {
+      continue;
+    }
+    if (to_switch) {
+      ups.push_back({link.source.value(), {*reach_.index(link.target), LinkId(id)}});
+    } else {
+      downs.push_back({link.target.value(), {*reach_.index(link.source), LinkId(id)}});
+    }
+  }
+  for (std::uint32_t index = 0; index < reach_.count(); ++index) {
+    ups.push_back({reach_.node(index).value(), {index, std::nullopt}});
+    downs.push_back(ups.back());
+  }
+  ups_ = Lists<Access>(topology_.node_count(), ups);
+  downs_ = Lists<Access>(topology_.node_count(), downs);
 }
 
 // Sorts by the first switch that an endpoint hangs off, then by node. Switches count in the order
@@ -26,36 +47,22 @@ bool UpDownRouter::is_access(const Link& link) const {
 void UpDownRouter::order_endpoints() {
   constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> named(topology_.node_count(), kNever);
-  std::vector<bool> is_endpoint(topology_.node_count(), false);
-  std::vector<std::pair<std::uint32_t, LinkId>> downs;
   std::uint32_t names = 0;
-  for (std::uint32_t id = 0; id < topology_.link_count(); ++id) {
-    const Link& link = topology_.link(LinkId(id));
-    if (link.spec.kind != LinkKind::Network) {
-      continue;
-    }
+  for (const Link& link : topology_.links()) {
     for (const NodeId node : {link.source, link.target}) {
-      if (topology_.node(node).kind == NodeKind::Switch && named[node.value()] == kNever) {
+      if (link.spec.kind == LinkKind::Network && topology_.node(node).kind == NodeKind::Switch &&
+          named[node.value()] == kNever) {
         named[node.value()] = names++;
       }
     }
-    if (is_access(link)) {
-      const bool is_down = topology_.node(link.source).kind == NodeKind::Switch;
-      is_endpoint[(is_down ? link.target : link.source).value()] = true;
-      ++access_links_;
-      if (is_down) {
-        downs.emplace_back(link.target.value(), LinkId(id));
-      }
-    }
   }
-  down_links_ = Lists<LinkId>(topology_.node_count(), downs);
   std::vector<std::pair<std::uint32_t, NodeId>> order;
   for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
-    if (is_endpoint[node]) {
-      const auto links = down_links_.of(node);
-      order.emplace_back(
-          links.empty() ? kNever : named[topology_.link(links.front()).source.value()],
-          NodeId(node));
+    const auto downs = downs_.of(node);
+    if (topology_.node(NodeId(node)).kind != NodeKind::Switch &&
+        !(downs.empty() && ups_.of(node).empty())) {
+      order.emplace_back(downs.empty() ? kNever : named[reach_.node(downs.front().index).value()],
+                         node);
     }
   }
   std::sort(order.begin(), order.end());
@@ -82,10 +89,9 @@ void UpDownRouter::count_level_links() {
 
 bool UpDownRouter::append_route(NodeId source, NodeId target, const Chooser& chooser,
                                 std::vector<LinkId>& path) {
-  find_accesses(source, target);
   Access up{};
   Access down{};
-  if (!choose_ends(source, chooser, up, down)) {
+  if (!choose_ends(source, target, chooser, up, down)) {
     return false;
   }
   if (up.link) {
@@ -98,37 +104,15 @@ bool UpDownRouter::append_route(NodeId source, NodeId target, const Chooser& cho
   return true;
 }
 
-void UpDownRouter::find_accesses(NodeId source, NodeId target) {
-  ups_.clear();
-  downs_.clear();
-  if (topology_.node(source).kind == NodeKind::Switch) {
-    if (const auto index = reach_.index(source)) {
-      ups_.push_back({*index, std::nullopt});
-    }
-  } else {
-    for (const LinkId id : topology_.links_from(source)) {
-      if (is_access(topology_.link(id))) {
-        ups_.push_back({*reach_.index(topology_.link(id).target), id});
-      }
-    }
-  }
-  if (topology_.node(target).kind == NodeKind::Switch) {
-    if (const auto index = reach_.index(target)) {
-      downs_.push_back({*index, std::nullopt});
-    }
-  } else {
-    for (const LinkId id : down_links_.of(target.value())) {
-      downs_.push_back({*reach_.index(topology_.link(id).source), id});
-    }
-  }
-}
-
 // A path that goes up u times has 2 u links, and one more for each level that its first switch is
 // above its last.
-bool UpDownRouter::choose_ends(NodeId source, const Chooser& chooser, Access& up, Access& down) {
-  if (const auto& cables = chooser.cables(); cables && !ups_.empty() && !downs_.empty()) {
-    up = ups_[cables->source % ups_.size()];
-    down = downs_[cables->target % downs_.size()];
+bool UpDownRouter::choose_ends(NodeId source, NodeId target, const Chooser& chooser, Access& up,
+                               Access& down) {
+  const auto ups = ups_.of(source.value());
+  const auto downs = downs_.of(target.value());
+  if (const auto& cables = chooser.cables(); cables && !ups.empty() && !downs.empty()) {
+    up = ups[cables->source % ups.size()];
+    down = downs[cables->target % downs.size()];
     if (reach_.ups(up.index, down.index)) {
       return true;
     }
@@ -136,11 +120,11 @@ bool UpDownRouter::choose_ends(NodeId source, const Chooser& chooser, Access& up
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   good_.clear();  // Numbers of pairs.
   std::uint32_t pair = 0;
-  for (const Access& first : ups_) {
-    for (const Access& last : downs_) {
-      if (const auto ups = reach_.ups(first.index, last.index)) {
+  for (const Access& first : ups) {
+    for (const Access& last : downs) {
+      if (const auto times = reach_.ups(first.index, last.index)) {
         const std::uint32_t length =
-            2 * *ups + reach_.level(first.index) - reach_.level(last.index);
+            2 * *times + reach_.level(first.index) - reach_.level(last.index);
         if (length < least) {
           least = length;
           good_.clear();
@@ -156,8 +140,8 @@ bool UpDownRouter::choose_ends(NodeId source, const Chooser& chooser, Access& up
     return false;
   }
   pair = good_[chooser.pick_ports(source, static_cast<std::uint32_t>(good_.size()))];
-  up = ups_[pair / downs_.size()];
-  down = downs_[pair % downs_.size()];
+  up = ups[pair / downs.size()];
+  down = downs[pair % downs.size()];
   return true;
 }
 
@@ -216,25 +200,11 @@ void UpDownRouter::find_good(std::span<const UpDownReach::Hop> hops, std::uint32
   CHECK(!good_.empty(), "a switch promises a way that it does not have");
 }
 
-IntervalSet UpDownRouter::source_leaves() const {
+IntervalSet UpDownRouter::leaves(const Lists<Access>& accesses) const {
   IntervalSet leaves;
   for (const NodeId node : endpoints_) {
-    for (const LinkId id : topology_.links_from(node)) {
-      if (is_access(topology_.link(id))) {
-        const std::uint32_t index = *reach_.index(topology_.link(id).target);
-        leaves.push_back({index, index + 1});
-      }
-    }
-  }
-  return unite(std::move(leaves));
-}
-
-IntervalSet UpDownRouter::target_leaves() const {
-  IntervalSet leaves;
-  for (const NodeId node : endpoints_) {
-    for (const LinkId id : down_links_.of(node.value())) {
-      const std::uint32_t index = *reach_.index(topology_.link(id).source);
-      leaves.push_back({index, index + 1});
+    for (const Access& access : accesses.of(node.value())) {
+      leaves.push_back({access.index, access.index + 1});
     }
   }
   return unite(std::move(leaves));
@@ -242,9 +212,9 @@ IntervalSet UpDownRouter::target_leaves() const {
 
 UpDownRouter::Passing UpDownRouter::start() const {
   Passing passing(reach_.count(), std::vector<IntervalSet>(reach_.levels()));
-  const IntervalSet targets = target_leaves();
-  for (const Interval& leaves : source_leaves()) {
-    for (std::uint32_t leaf = leaves.first; leaf < leaves.end; ++leaf) {
+  const IntervalSet targets = leaves(downs_);
+  for (const Interval& sources : leaves(ups_)) {
+    for (std::uint32_t leaf = sources.first; leaf < sources.end; ++leaf) {
       IntervalSet rest = targets;
       for (std::uint32_t ups = 0; ups < reach_.levels(); ++ups) {
         passing[leaf][ups] = intersect(rest, reach_.set(leaf, ups, 0));
@@ -293,9 +263,11 @@ std::optional<int> UpDownRouter::diameter() const {
 }
 
 void UpDownRouter::mark_used(std::vector<bool>& used) {
-  for (std::uint32_t id = 0; id < topology_.link_count(); ++id) {
-    if (is_access(topology_.link(LinkId(id)))) {
-      used[id] = true;
+  for (const NodeId node : endpoints_) {
+    for (const Lists<Access>* accesses : {&ups_, &downs_}) {
+      for (const Access& access : accesses->of(node.value())) {
+        used[access.link->value()] = true;
+      }
     }
   }
   mark_core(used);
@@ -306,33 +278,25 @@ void UpDownRouter::mark_used(std::vector<bool>& used) {
 void UpDownRouter::add_dependencies(DependencyGraph& graph) {
   std::vector<bool> used(topology_.link_count(), false);
   mark_core(used);
-  std::vector<std::uint32_t> from_below;
-  std::vector<std::uint32_t> from_above;
+  const std::uint32_t from_below = graph.add_hubs(reach_.count());
+  const std::uint32_t from_above = graph.add_hubs(reach_.count());
   for (std::uint32_t index = 0; index < reach_.count(); ++index) {
-    from_below.push_back(graph.add_hub());
-    from_above.push_back(graph.add_hub());
-    graph.add(from_below.back(), from_above.back());
+    graph.add(from_below + index, from_above + index);
   }
   for (std::uint32_t index = 0; index < reach_.count(); ++index) {
     for (const UpDownReach::Hop& hop : reach_.up(index)) {
       if (used[hop.link.value()]) {
-        graph.add(from_below[index], graph.buffer(hop.link, 0));
-        graph.add(graph.buffer(hop.link, 0), from_below[hop.other]);
+        graph.add(from_below + index, graph.buffer(hop.link, 0));
+        graph.add(graph.buffer(hop.link, 0), from_below + hop.other);
       }
     }
     for (const UpDownReach::Hop& hop : reach_.down(index)) {
       if (used[hop.link.value()]) {
-        graph.add(from_above[index], graph.buffer(hop.link, 0));
-        graph.add(graph.buffer(hop.link, 0), from_above[hop.other]);
+        graph.add(from_above + index, graph.buffer(hop.link, 0));
+        graph.add(graph.buffer(hop.link, 0), from_above + hop.other);
       }
     }
   }
-}
-
-std::size_t UpDownRouter::bytes() const {
-  return reach_.bytes() + endpoints_.size() * sizeof(NodeId) +
-         (topology_.node_count() + 1) * sizeof(std::uint32_t) + access_links_ / 2 * sizeof(LinkId) +
-         level_links_.size() * sizeof(LevelLinks);
 }
 
 }  // namespace trainyard

@@ -21,7 +21,7 @@ namespace trainyard {
 
 class UpDownRouter final : public FabricRouter {
  public:
-  explicit UpDownRouter(const Topology& topology);
+  explicit UpDownRouter(const Topology& topology, const RoutingOptions& /*options*/ = {});
 
   [[nodiscard]] const std::vector<NodeId>& endpoints() const override { return endpoints_; }
   [[nodiscard]] bool append_route(NodeId source, NodeId target, const Chooser& chooser,
@@ -32,9 +32,6 @@ class UpDownRouter final : public FabricRouter {
   // wait for what some route to another takes, where both go up or turn at one switch.
   void add_dependencies(DependencyGraph& graph) override;
 
-  // Memory of all tables that are kept.
-  [[nodiscard]] std::size_t bytes() const;
-
  private:
   // A switch that an endpoint hangs off, or a switch itself, without a link.
   struct Access {
@@ -44,11 +41,12 @@ class UpDownRouter final : public FabricRouter {
   // Targets, as intervals of leaves, that pass a switch on a way that goes up this often more.
   using Passing = std::vector<std::vector<IntervalSet>>;  // Indexed by switch and number of times.
 
+  void find_accesses();
   void order_endpoints();
   void count_level_links();
-  void find_accesses(NodeId source, NodeId target);
   // Whether there is a way; then `up` and `down` are the two ends chosen.
-  [[nodiscard]] bool choose_ends(NodeId source, const Chooser& chooser, Access& up, Access& down);
+  [[nodiscard]] bool choose_ends(NodeId source, NodeId target, const Chooser& chooser, Access& up,
+                                 Access& down);
   void append_core(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                    std::vector<LinkId>& path);
   // Leaves in good_ the positions of the links to switches from which `target` is reached by going
@@ -59,22 +57,19 @@ class UpDownRouter final : public FabricRouter {
                                                const std::vector<std::uint32_t>* good, NodeId at,
                                                const Chooser& chooser,
                                                std::span<const LevelLinks> below);
-  [[nodiscard]] IntervalSet target_leaves() const;
-  [[nodiscard]] IntervalSet source_leaves() const;
+  // The switches that endpoints have such accesses to.
+  [[nodiscard]] IntervalSet leaves(const Lists<Access>& accesses) const;
   // Returns the targets that the endpoints of each source leaf send to.
   [[nodiscard]] Passing start() const;
   void mark_core(std::vector<bool>& used) const;
-  [[nodiscard]] bool is_access(const Link& link) const;
 
   const Topology& topology_;
   UpDownReach reach_;
   std::vector<NodeId> endpoints_;
-  std::size_t access_links_ = 0;
-  Lists<LinkId> down_links_;  // From switches to an endpoint, by node.
+  Lists<Access> ups_;    // One list per node.
+  Lists<Access> downs_;  // One list per node.
   std::vector<LevelLinks> level_links_;
   // State of the route that is being made.
-  std::vector<Access> ups_;
-  std::vector<Access> downs_;
   std::vector<std::uint32_t> good_;
   std::vector<LinkId> good_links_;
 };

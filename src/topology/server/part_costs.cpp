@@ -103,8 +103,7 @@ void PartCosts::read(ConfigDocument& document, std::span<const std::string> know
 
 std::vector<CountedPart> counted_parts(const Topology& topology, const PartCosts& costs) {
   std::map<std::pair<std::size_t, std::string>, std::size_t> counts;
-  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
-    const Node& node = topology.node(NodeId(index));
+  for (const Node& node : topology.nodes()) {
     const auto kind = std::find(kPaidFor.begin(), kPaidFor.end(), node.kind);
     if (kind != kPaidFor.end()) {
       ++counts[{static_cast<std::size_t>(kind - kPaidFor.begin()), topology.parts()[node.part]}];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/server/parts.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -16,43 +15,11 @@ namespace {
 constexpr double kCablePicosecondsPerMetre = 5'000.0;
 constexpr double kLongestCableMetres = 100'000.0;
 
-LinkKind kind_of(LinkFamily family) {
-  switch (family) {
-    case LinkFamily::NvLink:
-      return LinkKind::NvLink;
-    case LinkFamily::Pcie:
-      return LinkKind::Pcie;
-    case LinkFamily::C2c:
-      return LinkKind::C2c;
-    case LinkFamily::Xgmi:
-      return LinkKind::Xgmi;
-    case LinkFamily::Socket:
-      return LinkKind::Socket;
-    case LinkFamily::Ici:
-      return LinkKind::Network;
-    case LinkFamily::Hccs:
-      return LinkKind::Hccs;
-  }
-  CHECK(false, "unknown family of link");
-}
+// In the order of LinkFamily.
+constexpr std::array kLinkKinds{LinkKind::NvLink, LinkKind::Pcie,    LinkKind::C2c, LinkKind::Xgmi,
+                                LinkKind::Socket, LinkKind::Network, LinkKind::Hccs};
 
 }  // namespace
-
-std::string PartLog::to_text(bool value) {
-  return value ? "true" : "false";
-}
-std::string PartLog::to_text(int value) {
-  return std::to_string(value);
-}
-std::string PartLog::to_text(double value) {
-  return fmt::format("{}", value);
-}
-std::string PartLog::to_text(Bandwidth value) {
-  return to_string(value);
-}
-std::string PartLog::to_text(SimTime value) {
-  return to_string(value);
-}
 
 std::uint16_t PartLog::part(std::string_view name) {
   const auto place = std::find(names_.begin(), names_.end(), name);
@@ -82,7 +49,7 @@ LinkSpec PhysicalLink::bundle(int lanes) const {
 }
 
 PhysicalLink physical_link(const LinkModel& model, PartLog& parts) {
-  return {.kind = kind_of(model.family),
+  return {.kind = kLinkKinds.at(static_cast<std::size_t>(model.family)),
           .rate = parts.use(model.name, "bandwidth", model.bandwidth),
           .efficiency = parts.use(model.name, "efficiency", model.efficiency),
           .latency = parts.use(model.name, "latency", model.latency),

@@ -3,9 +3,12 @@
 // them.
 #pragma once
 
+#include <spdlog/fmt/fmt.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "hw/parts/catalogue.h"
@@ -27,7 +30,11 @@ class PartLog {
   template <typename T>
   const T& use(std::string_view part, std::string_view key, const Sourced<T>& sourced) {
     if (sourced.evidence == Evidence::Estimate) {
-      add(part, key, to_text(sourced.value), sourced.source);
+      if constexpr (std::is_arithmetic_v<T>) {
+        add(part, key, fmt::format("{}", sourced.value), sourced.source);
+      } else {
+        add(part, key, to_string(sourced.value), sourced.source);
+      }
     }
     return sourced.value;
   }
@@ -35,11 +42,6 @@ class PartLog {
   [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  static std::string to_text(bool value);
-  static std::string to_text(int value);
-  static std::string to_text(double value);
-  static std::string to_text(Bandwidth value);
-  static std::string to_text(SimTime value);
   void add(std::string_view part, std::string_view key, std::string_view value,
            std::string_view source);
 

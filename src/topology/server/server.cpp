@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "topology/server/server_keys.h"
-#include "topology/server/server_scale_up.h"
-#include "topology/server/server_tree.h"
 
 namespace trainyard {
 namespace {

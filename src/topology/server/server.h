@@ -115,6 +115,9 @@ struct ServerNodes {
 // Adds one more server.
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec);
 
+// Joins GPUs without the NVSwitch of a domain of several servers.
+void join_gpus(TopologyBuilder& builder, const ServerSpec& spec, const std::vector<NodeId>& gpus);
+
 // Adds the NVSwitch that `servers`, of which `spec` describes each, have in common. `domain`
 // numbers such groups.
 void add_nvlink_domain(TopologyBuilder& builder, const ServerSpec& spec, int domain,

@@ -5,9 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/check.h"
 #include "topology/server/server.h"
-#include "topology/server/server_scale_up.h"
 
 namespace trainyard {
 namespace {
@@ -63,22 +61,10 @@ class ServerBuilder {
   }
 
   [[nodiscard]] NodeId host(const Attachment& device) const {
-    const auto index = static_cast<std::size_t>(device.index);
-    switch (device.above) {
-      case NodeKind::Cpu:
-        return cpus_[index];
-      case NodeKind::PcieSwitch:
-        return switches_[index];
-      case NodeKind::RootComplex:
-        return roots_[index];
-      case NodeKind::Gpu:
-      case NodeKind::NvSwitch:
-      case NodeKind::Nic:
-      case NodeKind::Switch:
-      case NodeKind::Memory:
-        break;
-    }
-    CHECK(false, "a device hangs off something else");
+    const auto& hosts = device.above == NodeKind::Cpu          ? cpus_
+                        : device.above == NodeKind::PcieSwitch ? switches_
+                                                               : roots_;
+    return hosts[as_index(device.index)];
   }
 
   void attach(NodeId node, const Attachment& device) {

@@ -65,4 +65,15 @@ void server_fields(Fields& fields, ServerKeys& keys);
 // The same in a file of its own, perhaps with a base.
 void server_file_fields(Fields& fields, ServerKeys& keys);
 
+// The steps of read_server(), in this order.
+// Checks and reads what `spec.layout` needs of the part that `gpu` names.
+void read_scale_up_link(const ServerKeys& keys, PartLog& parts, ServerSpec& spec);
+// Fills the devices of `spec` and their numbers: GPUs and NICs over PCIe switches to the sockets.
+// Follows either `tree`, which says for each socket what hangs off it, or the numbers `gpus`,
+// `nics`, `pcie_switches` and `sockets`, which stand for an even tree: GPU g of G hangs off PCIe
+// switch floor(g S / G) of S, a NIC likewise, switch s off socket floor(s K / S) of K.
+void read_server_tree(const ServerKeys& keys, PartLog& parts, ServerSpec& spec);
+// Finds which GPUs are joined, and by how many links, once all GPUs of `spec` are known.
+void read_gpu_links(const ServerKeys& keys, PartLog& parts, ServerSpec& spec);
+
 }  // namespace trainyard

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/server/server_scale_up.h"
-
+// The links between the GPUs of a server.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -8,6 +7,8 @@
 #include <set>
 #include <string>
 #include <utility>
+
+#include "topology/server/server_keys.h"
 
 namespace trainyard {
 namespace {

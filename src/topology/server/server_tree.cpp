@@ -3,13 +3,13 @@
 // back to PCIe or on to another socket: half is charged on each PCIe link at its CPU end, half in
 // the latency of the memory. So GPUs of two sockets pay one root complex and the link between the
 // sockets, as measured (docs/models/hardware.md).
-#include "topology/server/server_tree.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
+
+#include "topology/server/server_keys.h"
 
 namespace trainyard {
 namespace {

@@ -15,15 +15,15 @@ namespace {
 using Groups = std::vector<std::vector<int>>;
 
 OutlineBranch gpu() {
-  return {.kind = BranchKind::Gpu};
+  return {.kind = NodeKind::Gpu};
 }
 
 OutlineBranch nic(int index) {
-  return {.kind = BranchKind::Nic, .index = index};
+  return {.kind = NodeKind::Nic, .index = index};
 }
 
 OutlineBranch below(std::vector<OutlineBranch> children) {
-  return {.kind = BranchKind::Switch, .children = std::move(children)};
+  return {.kind = NodeKind::PcieSwitch, .children = std::move(children)};
 }
 
 Groups groups_of(std::vector<OutlineBranch> socket) {

@@ -17,8 +17,7 @@
 #include "support/program.h"
 #include "support/shipped.h"
 #include "topology/cluster/cluster.h"
-#include "topology/exchange/nccl_import.h"
-#include "topology/exchange/smi_import.h"
+#include "topology/exchange/import_parts.h"
 
 namespace trainyard {
 namespace {
@@ -51,7 +50,7 @@ std::vector<std::filesystem::path> cluster_files() {
 bool has_root(const ServerOutline& server) {
   return std::ranges::any_of(server.sockets, [](const std::vector<OutlineBranch>& socket) {
     return std::ranges::any_of(
-        socket, [](const OutlineBranch& branch) { return branch.kind == BranchKind::Root; });
+        socket, [](const OutlineBranch& branch) { return branch.kind == NodeKind::RootComplex; });
   });
 }
 
@@ -174,7 +173,7 @@ TEST_CASE("an adapter has an entry for each port") {
   server.gpu = "L40S";
   server.nic = "ConnectX-7-2x200G";
   const auto nic = [&](int index) {
-    return OutlineBranch{.kind = BranchKind::Nic, .index = index, .part = server.nic};
+    return OutlineBranch{.kind = NodeKind::Nic, .index = index, .part = server.nic};
   };
   server.sockets = {{OutlineBranch{}, nic(0), nic(1)}};
   const NcclSystem system = to_nccl_xml(server, shipped_catalogue());
@@ -249,7 +248,7 @@ TEST_CASE("a server with more elements than NCCL reads is refused") {
   server.gpu = "H100-SXM";
   server.sockets.emplace_back();
   for (int index = 0; index < 86; ++index) {
-    server.sockets[0].push_back({.kind = BranchKind::Gpu, .index = index});
+    server.sockets[0].push_back({.kind = NodeKind::Gpu, .index = index});
   }
   server.switch_links.assign(86, 18);
   REQUIRE_THROWS_WITH(to_nccl_xml(server, shipped_catalogue()),

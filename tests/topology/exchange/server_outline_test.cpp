@@ -11,16 +11,16 @@ namespace trainyard {
 namespace {
 
 OutlineBranch gpu(int index) {
-  return {.kind = BranchKind::Gpu, .index = index};
+  return {.kind = NodeKind::Gpu, .index = index};
 }
 OutlineBranch nic(int index, std::string part = "ConnectX-7") {
-  return {.kind = BranchKind::Nic, .index = index, .part = std::move(part)};
+  return {.kind = NodeKind::Nic, .index = index, .part = std::move(part)};
 }
-OutlineBranch below(BranchKind kind, std::vector<OutlineBranch> children) {
+OutlineBranch below(NodeKind kind, std::vector<OutlineBranch> children) {
   return {.kind = kind, .children = std::move(children)};
 }
 OutlineBranch pcie_switch(std::vector<OutlineBranch> children) {
-  return below(BranchKind::Switch, std::move(children));
+  return below(NodeKind::PcieSwitch, std::move(children));
 }
 
 SmiDistance between(const std::vector<std::vector<OutlineBranch>>& sockets) {
@@ -40,11 +40,11 @@ TEST_CASE("distances are what nvidia-smi defines") {
   // Through the host bridge of the CPU, whatever the number of switches.
   REQUIRE(between({{gpu(0), nic(0)}}) == SmiDistance::Phb);
   REQUIRE(between({{pcie_switch({gpu(0)}), pcie_switch({nic(0)})}}) == SmiDistance::Phb);
-  REQUIRE(between({{below(BranchKind::Root, {gpu(0), nic(0)})}}) == SmiDistance::Phb);
+  REQUIRE(between({{below(NodeKind::RootComplex, {gpu(0), nic(0)})}}) == SmiDistance::Phb);
   // Through two of them.
-  REQUIRE(between({{below(BranchKind::Root, {gpu(0)}), below(BranchKind::Root, {nic(0)})}}) ==
-          SmiDistance::Node);
-  REQUIRE(between({{below(BranchKind::Root, {pcie_switch({gpu(0)})}), nic(0)}}) ==
+  REQUIRE(between({{below(NodeKind::RootComplex, {gpu(0)}),
+                    below(NodeKind::RootComplex, {nic(0)})}}) == SmiDistance::Node);
+  REQUIRE(between({{below(NodeKind::RootComplex, {pcie_switch({gpu(0)})}), nic(0)}}) ==
           SmiDistance::Node);
   REQUIRE(between({{gpu(0)}, {nic(0)}}) == SmiDistance::Sys);
 }

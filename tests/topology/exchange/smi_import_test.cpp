@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "topology/exchange/smi_import.h"
+#include "topology/exchange/import_parts.h"
 
 #include <random>
 #include <string>

@@ -47,7 +47,7 @@ TEST_CASE("a second virtual channel breaks a cycle") {
 
 TEST_CASE("hubs join many to many and are not named in cycles") {
   DependencyGraph graph(4, 1);
-  const std::uint32_t hub = graph.add_hub();
+  const std::uint32_t hub = graph.add_hubs(1);
   graph.add(0, hub);
   graph.add(1, hub);
   graph.add(hub, 2);

@@ -87,7 +87,6 @@ TEST_CASE("every route of a grid is a walk of the least hops in any policy but V
         }
       }
       REQUIRE(router->diameter() == farthest);
-      REQUIRE(router->detours() == 0);
     }
   }
 }
@@ -204,7 +203,7 @@ TEST_CASE("a ring changes its channel behind the wrap") {
   REQUIRE(channels == std::vector<std::uint8_t>{0, 0, 0, 1, 0});
 }
 
-TEST_CASE("with links missing a route is found where there is one, and detours are counted") {
+TEST_CASE("with links missing a route is found where there is one") {
   RandomStream random(1, "missing links");
   for (int seed = 0; seed < 120; ++seed) {
     const RouterShape& shape = kRouterShapes[random.below(kRouterShapes.size())];
@@ -224,7 +223,6 @@ TEST_CASE("with links missing a route is found where there is one, and detours a
         without_links(cluster.topology, [&](LinkId link) { return missing.contains(link); });
     const auto router = make_fabric_router(broken, cluster.routing);
     GeneralRouter general(broken);
-    std::uint64_t longer = 0;
     for (const NodeId source : general.endpoints()) {
       for (const NodeId target : general.endpoints()) {
         if (source == target) {
@@ -236,10 +234,8 @@ TEST_CASE("with links missing a route is found where there is one, and detours a
         REQUIRE((path.empty() || is_walk(broken, source, target, path)));
         REQUIRE(!repeats_a_link(path));
         REQUIRE(path.size() >= shortest.size());
-        longer += path.size() > shortest.size() ? 1 : 0;
       }
     }
-    REQUIRE(router->detours() >= longer);
     REQUIRE((missing.empty() || !router->diameter()));
   }
 }

@@ -2,7 +2,7 @@
 // The links between GPUs by formula.
 #include "support/catch.h"
 
-#include "topology/server/server_scale_up.h"
+#include "topology/server/server_keys.h"
 
 #include <array>
 #include <string>

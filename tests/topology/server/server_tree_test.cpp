@@ -2,7 +2,7 @@
 // The tree of PCIe: who hangs off what, at what rate and latency.
 #include "support/catch.h"
 
-#include "topology/server/server_tree.h"
+#include "topology/server/server_keys.h"
 
 #include <string>
 #include <vector>
