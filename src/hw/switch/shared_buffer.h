@@ -107,7 +107,6 @@ class SharedBuffer {
   [[nodiscard]] bool is_paused(std::uint32_t port, std::uint32_t priority) const;
   [[nodiscard]] Bytes shared_used() const { return Bytes(shared_used_); }
   [[nodiscard]] Bytes stored() const { return Bytes(stored_); }
-  [[nodiscard]] Bytes peak() const { return Bytes(peak_); }
 
   // Returns whether the sums over groups and queues agree with one another and fit into the buffer.
   [[nodiscard]] bool is_consistent() const;
@@ -165,7 +164,6 @@ class SharedBuffer {
   std::int64_t shared_used_ = 0;
   std::int64_t egress_used_ = 0;  // Used by queues with a threshold.
   std::int64_t stored_ = 0;
-  std::int64_t peak_ = 0;
   std::vector<Group> groups_;
   std::vector<Queue> queues_;
 };
@@ -226,7 +224,6 @@ inline Admission SharedBuffer::admit(const BufferPlace& place, Bytes packet) {
   queue.bytes += size;
   egress_used_ += queue.is_limited() ? size : 0;
   stored_ += size;
-  peak_ = stored_ > peak_ ? stored_ : peak_;
   if (!group.lossless || group.paused) {
     return {};
   }
