@@ -42,7 +42,8 @@ inline constexpr std::int64_t kCreditBlockBytes = 64;
          mtu == Bytes(4096);
 }
 
-// Bytes of the headers between BTH and payload: RETH 16, AETH 4, and the 16 reserved bytes of a CNP.
+// Bytes of the headers between BTH and payload: RETH 16, AETH 4, and the 16 reserved bytes of a
+// CNP.
 [[nodiscard]] constexpr std::int64_t extension_bytes(RdmaOpcode opcode) {
   constexpr std::int64_t kReth = 16;
   constexpr std::int64_t kAeth = 4;
