@@ -7,6 +7,7 @@
 
 #include "sim/config.h"
 #include "sim/printable.h"
+#include "sim/yaml_names.h"
 #include "sim/yaml_tree.h"
 
 namespace trainyard {
@@ -92,14 +93,7 @@ class Composer {
       const std::filesystem::path here(tree_.file_name(name.place.origin));
       return (here.parent_path() / file).lexically_normal();
     }
-    std::vector<std::string> names;
-    std::error_code no_folder;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_, no_folder)) {
-      if (entry.path().extension() == ".yaml") {
-        names.push_back(entry.path().stem().string());
-      }
-    }
-    std::ranges::sort(names);
+    const std::vector<std::string> names = yaml_names_in(folder_);
     if (std::ranges::find(names, name.text) != names.end()) {
       return folder_ / (name.text + ".yaml");
     }

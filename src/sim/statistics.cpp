@@ -46,27 +46,4 @@ double Samples::percentile(double percent) const {
   return *lower + (position - static_cast<double>(index)) * (upper - *lower);
 }
 
-TimeWeightedAverage::TimeWeightedAverage(SimTime start, double value)
-    : start_(start), changed_(start), value_(value), max_(value) {
-  CHECK(std::isfinite(value), "a value over time must be finite");
-}
-
-void TimeWeightedAverage::set(SimTime now, double value) {
-  CHECK(std::isfinite(value), "a value over time must be finite");
-  area_ = area_until(now);
-  changed_ = now;
-  value_ = value;
-  max_ = std::max(max_, value);
-}
-
-double TimeWeightedAverage::average(SimTime now) const {
-  const double area = area_until(now);
-  return now == start_ ? value_ : area / static_cast<double>((now - start_).picoseconds());
-}
-
-double TimeWeightedAverage::area_until(SimTime now) const {
-  CHECK(now >= changed_, "time went backwards");
-  return area_ + value_ * static_cast<double>((now - changed_).picoseconds());
-}
-
 }  // namespace trainyard

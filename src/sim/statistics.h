@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/units.h"
-
 namespace trainyard {
 
 // Nine values in ten of a normal distribution are within as many standard deviations of its mean.
@@ -29,32 +27,6 @@ class Samples {
 
  private:
   std::vector<double> values_;
-};
-
-// The average over time of a value that changes in steps, such as a link's utilisation or the depth
-// of a queue. Times must not decrease. If several values are set at one instant, the last one
-// counts for the average, while max() sees each.
-class TimeWeightedAverage {
- public:
-  explicit TimeWeightedAverage(SimTime start, double value = 0.0);
-
-  // Sets the value from `now` on to `value`, which must be finite.
-  void set(SimTime now, double value);
-  void add(SimTime now, double change) { set(now, value_ + change); }
-
-  [[nodiscard]] double value() const { return value_; }
-  [[nodiscard]] double max() const { return max_; }
-  // Returns the average from the start to `now`; at the start itself, the value.
-  [[nodiscard]] double average(SimTime now) const;
-
- private:
-  [[nodiscard]] double area_until(SimTime now) const;
-
-  SimTime start_;
-  SimTime changed_;
-  double value_;
-  double max_;
-  double area_ = 0.0;  // The integral from start_ to changed_, in value times picoseconds.
 };
 
 }  // namespace trainyard

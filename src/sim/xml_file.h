@@ -8,9 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "sim/file_place.h"
-
 namespace trainyard {
+
+// Line and column both count from 1.
+struct FilePlace {
+  int line = 0;
+  int column = 0;
+};
 
 class XmlFile {
  public:

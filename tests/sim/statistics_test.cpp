@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples against values worked out by hand and against sorting; averages over time by hand.
+// Samples against values worked out by hand and against sorting.
 #include "support/catch.h"
 
 #include "sim/statistics.h"
@@ -64,42 +64,6 @@ TEST_CASE("percentiles agree with those of the sorted samples and do not depend 
     }
     REQUIRE(samples.count() == sorted.size());
   }
-}
-
-TEST_CASE("an average over time weighs each value by how long it was held") {
-  using namespace literals;
-  TimeWeightedAverage depth(10_ns);
-  REQUIRE(depth.average(10_ns) == 0.0);
-  depth.set(20_ns, 4.0);
-  depth.add(25_ns, -3.0);
-  REQUIRE(depth.value() == 1.0);
-  REQUIRE(depth.max() == 4.0);
-  // 10 ns of 0, 5 ns of 4 and 5 ns of 1.
-  REQUIRE(depth.average(30_ns) == Approx(25.0 / 20.0));
-  // Asking changes nothing.
-  REQUIRE(depth.average(30_ns) == depth.average(30_ns));
-  REQUIRE(depth.average(50_ns) == Approx(45.0 / 40.0));
-}
-
-TEST_CASE("of the values of one instant the last counts for the average and each for the maximum") {
-  using namespace literals;
-  TimeWeightedAverage depth(0_ns, 2.0);
-  REQUIRE(depth.average(0_ns) == 2.0);
-  depth.set(0_ns, 9.0);
-  depth.set(0_ns, 1.0);
-  REQUIRE(depth.average(0_ns) == 1.0);
-  REQUIRE(depth.average(8_ns) == 1.0);
-  REQUIRE(depth.max() == 9.0);
-}
-
-TEST_CASE("a busy link's share of time is exact over a long run of short intervals") {
-  TimeWeightedAverage busy(SimTime{});
-  constexpr int kPeriods = 100'000;
-  for (int i = 0; i < kPeriods; ++i) {
-    busy.set(nanoseconds(4) * i, 1.0);
-    busy.set(nanoseconds(4) * i + nanoseconds(1), 0.0);
-  }
-  REQUIRE(busy.average(nanoseconds(4) * kPeriods) == 0.25);
 }
 
 }  // namespace

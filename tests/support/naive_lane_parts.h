@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "hw/switch/lane_arbiter.h"
 #include "hw/switch/pfc.h"
+#include "hw/switch/priority_scheduler.h"
 #include "hw/switch/shared_buffer.h"
 #include "hw/switch/slow_receiver.h"
 #include "network/packet/packet_lanes.h"

@@ -164,7 +164,7 @@ PacketRequest read_packet_options(const OptionReader& reader) {
   }
   if (reader.given("credits")) {
     packet.fabric_credits = *reader.message_size("credits");
-    packet.framing.link = RdmaLink::InfiniBand;
+    packet.framing = RdmaLink::InfiniBand;
     packet.pfc = false;
     read_control("none", packet);
   }

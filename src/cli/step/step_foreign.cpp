@@ -251,18 +251,18 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
     record_graph(workload.graph, run.result, recorder);
     write_file(*request.trace, chrome_trace(recorder));
   }
-  ForeignReport report{.cluster = cluster.name,
-                       .workload = request.inputs.workload,
-                       .runtime = std::string(request.runtime.name()),
-                       .fidelity = request.runtime.engine_name(),
-                       .traffic = request.runtime.shares_network ? "shared" : "alone",
+  ForeignReport report{.setup = {.cluster = cluster.name,
+                                 .workload = request.inputs.workload,
+                                 .gpus = static_cast<int>(servers.size()),
+                                 .runtime = std::string(request.runtime.name()),
+                                 .fidelity = request.runtime.engine_name(),
+                                 .shares_network = request.runtime.shares_network,
+                                 .slow_rank = request.slow_rank,
+                                 .jitter = request.jitter},
                        .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
-                       .gpus = static_cast<int>(servers.size()),
                        .source = &workload,
                        .run = &run,
                        .notes = notes_of(request, run),
-                       .slow_rank = request.slow_rank,
-                       .jitter = request.jitter,
                        .inputs = run_inputs(cluster, request.inputs.settings()),
                        .estimates = cluster.estimates};
   report.inputs.options = machine_options(cluster, request.inputs.overrides);

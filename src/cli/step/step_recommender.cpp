@@ -113,13 +113,18 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
     record_graph(run.graph, run.result, recorder);
     write_file(*request.trace, chrome_trace(recorder));
   }
-  RecommenderReport report{.cluster = cluster.name,
-                           .software = software.name,
-                           .runtime = std::string(request.runtime.name()),
-                           .fidelity = request.runtime.engine_name(),
-                           .shares_network = request.runtime.shares_network,
-                           .slow_rank = request.slow_rank,
-                           .jitter = request.jitter,
+  RecommenderReport report{.setup = {.cluster = cluster.name,
+                                     .workload = workload.name,
+                                     .gpus = run.gpus(),
+                                     .kind = "recommender",
+                                     .model = workload.model.title,
+                                     .software = software.name,
+                                     .precision = std::string(to_string(workload.precision)),
+                                     .runtime = std::string(request.runtime.name()),
+                                     .fidelity = request.runtime.engine_name(),
+                                     .shares_network = request.runtime.shares_network,
+                                     .slow_rank = request.slow_rank,
+                                     .jitter = request.jitter},
                            .workload = &workload,
                            .run = &run,
                            .notes = notes_of(request, software, run)};

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "collectives/schedule/operation.h"
-#include "sim/file_place.h"
+#include "sim/xml_file.h"
 
 namespace trainyard {
 

@@ -32,11 +32,8 @@ void remember(IntMemory& memory, std::span<const IntHop> hops) {
 }
 
 bool is_known_path(const IntMemory& memory, std::span<const IntHop> hops) {
-  bool is_known = hops.size() == memory.hops && memory.hops > 0;
-  for (std::size_t i = 0; is_known && i < hops.size(); ++i) {
-    is_known = hops[i].port == memory.seen[i].port;
-  }
-  return is_known;
+  return memory.hops > 0 && std::ranges::equal(hops, std::span(memory.seen).first(memory.hops), {},
+                                               &IntHop::port, &IntMemory::Seen::port);
 }
 
 }  // namespace

@@ -20,8 +20,6 @@ SharedBuffer::SharedBuffer(const SharedBufferSettings& settings, std::uint32_t p
       priorities_(priorities),
       size_(settings.size.count()),
       cell_(settings.cell.count()),
-      headroom_pool_(settings.headroom_pool.count()),
-      egress_pool_(settings.egress_pool.count()),
       rule_(settings.rule),
       groups_(std::size_t{ports} * priorities),
       queues_(std::size_t{ports} * priorities) {
@@ -55,16 +53,11 @@ void SharedBuffer::set_egress(std::uint32_t port, std::uint32_t priority,
 
 // Shares out the space that the groups do not own.
 void SharedBuffer::share_out() {
-  std::int64_t reserves = 0;
-  std::int64_t headroom = 0;
+  shared_size_ = size_;
   for (const Group& group : groups_) {
-    reserves += group.reserve;
-    headroom += group.headroom_limit;
+    shared_size_ -= group.reserve + group.headroom_limit;
   }
-  headroom_size_ = headroom_pool_ > 0 ? headroom_pool_ : headroom;
-  shared_size_ = size_ - reserves - headroom_size_;
   CHECK(shared_size_ >= 0, "reserves and headroom are more than the buffer");
-  egress_size_ = egress_pool_ > 0 ? egress_pool_ : shared_size_;
 }
 
 Bytes SharedBuffer::ingress_bytes(std::uint32_t port, std::uint32_t priority) const {
@@ -110,9 +103,8 @@ bool SharedBuffer::is_consistent() const {
     limited += queue.is_limited() ? queue.bytes : 0;
   }
   const bool sums = ingress + headroom == stored_ && egress == stored_ && limited == egress_used_ &&
-                    headroom == headroom_used_ && shared == shared_used_;
-  return sums && shared_used_ <= shared_size_ && headroom_used_ <= headroom_size_ &&
-         stored_ <= size_;
+                    shared == shared_used_;
+  return sums && shared_used_ <= shared_size_ && stored_ <= size_;
 }
 
 }  // namespace trainyard

@@ -66,11 +66,6 @@ enum class AdmissionRule : std::uint8_t { Guaranteed, Ns3 };
 struct SharedBufferSettings {
   Bytes size;
   Bytes cell{1};  // Packets take whole cells of this size; 1 counts bytes.
-  // If positive, the headroom of all groups together, which may then be less than their sum
-  // (SONiC's shared headroom pool). Otherwise each group owns its own.
-  Bytes headroom_pool{};
-  // The space that egress queues with a threshold share; 0 takes the size of the shared part.
-  Bytes egress_pool{};
   AdmissionRule rule = AdmissionRule::Guaranteed;
 };
 
@@ -112,7 +107,6 @@ class SharedBuffer {
   [[nodiscard]] bool is_paused(std::uint32_t port, std::uint32_t priority) const;
   [[nodiscard]] Bytes shared_used() const { return Bytes(shared_used_); }
   [[nodiscard]] Bytes stored() const { return Bytes(stored_); }
-  [[nodiscard]] Bytes peak() const { return Bytes(peak_); }
 
   // Returns whether the sums over groups and queues agree with one another and fit into the buffer.
   [[nodiscard]] bool is_consistent() const;
@@ -165,17 +159,11 @@ class SharedBuffer {
   std::uint32_t priorities_;
   std::int64_t size_;
   std::int64_t cell_;
-  std::int64_t headroom_pool_;
-  std::int64_t egress_pool_;
   AdmissionRule rule_;
   std::int64_t shared_size_ = 0;
-  std::int64_t headroom_size_ = 0;
-  std::int64_t egress_size_ = 0;
   std::int64_t shared_used_ = 0;
-  std::int64_t headroom_used_ = 0;
   std::int64_t egress_used_ = 0;  // Used by queues with a threshold.
   std::int64_t stored_ = 0;
-  std::int64_t peak_ = 0;
   std::vector<Group> groups_;
   std::vector<Queue> queues_;
 };
@@ -183,8 +171,7 @@ class SharedBuffer {
 inline SharedBuffer::Area SharedBuffer::area_of(const Group& group, std::int64_t size) const {
   const std::int64_t threshold = group.threshold.at(free());
   const std::int64_t after = group.ingress + size;
-  const bool has_headroom =
-      group.headroom + size <= group.headroom_limit && headroom_used_ + size <= headroom_size_;
+  const bool has_headroom = group.headroom + size <= group.headroom_limit;
   if (rule_ == AdmissionRule::Ns3 && !has_headroom && size + group.above_reserve() > threshold) {
     return Area::None;
   }
@@ -202,14 +189,13 @@ inline bool SharedBuffer::fits_queue(const Queue& queue, std::int64_t size) cons
   if (!queue.is_limited()) {
     return true;
   }
-  const std::int64_t free_egress = egress_size_ - egress_used_;
+  const std::int64_t free_egress = shared_size_ - egress_used_;
   return size <= free_egress && queue.bytes + size <= queue.threshold.at(free_egress);
 }
 
 inline void SharedBuffer::store(Group& group, Area area, std::int64_t size) {
   if (area == Area::Headroom) {
     group.headroom += size;
-    headroom_used_ += size;
     if (group.headroom > group.headroom_peak) {
       group.headroom_peak = group.headroom;
     }
@@ -238,7 +224,6 @@ inline Admission SharedBuffer::admit(const BufferPlace& place, Bytes packet) {
   queue.bytes += size;
   egress_used_ += queue.is_limited() ? size : 0;
   stored_ += size;
-  peak_ = stored_ > peak_ ? stored_ : peak_;
   if (!group.lossless || group.paused) {
     return {};
   }
@@ -259,7 +244,6 @@ inline bool SharedBuffer::release(const BufferPlace& place, Bytes packet) {
   stored_ -= size;
   const std::int64_t from_headroom = size < group.headroom ? size : group.headroom;
   group.headroom -= from_headroom;
-  headroom_used_ -= from_headroom;
   const std::int64_t before = group.above_reserve();
   group.ingress -= size - from_headroom;
   shared_used_ -= before - group.above_reserve();

@@ -3,8 +3,8 @@
 // 9.7): packets in order, one cumulative acknowledgement, one NAK for each gap, everything again
 // from the gap or, after a timeout, from the oldest packet without an ACK.
 //
-// Packets are counted from 0 in 64 bits; what the wire carries of that are 24 (wire_psn, and
-// unwrapped_psn back). READ works alike with the responses in the place of the requester's packets.
+// Packets are counted from 0 in 64 bits. READ works alike with the responses in the place of the
+// requester's packets.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,8 @@ namespace trainyard {
 
 using Psn = std::uint64_t;
 
-inline constexpr int kPsnBits = 24;
-// Only half of the 2^24 numbers may be on their way.
-inline constexpr std::int64_t kMostOutstanding = std::int64_t{1} << (kPsnBits - 1);
-
-[[nodiscard]] constexpr std::uint32_t wire_psn(Psn psn) {
-  return static_cast<std::uint32_t>(psn & ((Psn{1} << kPsnBits) - 1));
-}
-// The packet with this number on the wire that is nearest to `near`.
-[[nodiscard]] constexpr Psn unwrapped_psn(std::uint32_t wire, Psn near) {
-  constexpr Psn kRange = Psn{1} << kPsnBits;
-  const Psn ahead = (wire - near) & (kRange - 1);
-  const bool is_behind = ahead >= kRange / 2 && near + ahead >= kRange;
-  return near + ahead - (is_behind ? kRange : 0);
-}
+// Numbers have 24 bits on the wire, of which only half may be on their way.
+inline constexpr std::int64_t kMostOutstanding = std::int64_t{1} << 23;
 
 // 4.096 us x 2^exponent, as the attribute `timeout` of a queue pair counts; exponents are 1 ... 31,
 // and 0 means never. Devices wait up to four times as long.

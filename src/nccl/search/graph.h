@@ -41,6 +41,8 @@ struct GraphSet {
   std::optional<Graph> nvls = {};
   std::optional<Graph> collnet_chain = {};
   std::optional<Graph> collnet_direct = {};
+
+  friend bool operator==(const GraphSet&, const GraphSet&) = default;
 };
 
 }  // namespace trainyard::nccl

@@ -37,9 +37,6 @@ void check(const PacketOptions& options) {
     throw ConfigError(fmt::format("packet engine: expected from 1 to {} threads, found {}",
                                   kMostPacketThreads, options.threads));
   }
-  if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
-    throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
-  }
   if (options.pfc && options.fabric_credits > Bytes(0)) {
     throw ConfigError("packet engine: expected PFC or credits between switches, found both");
   }
@@ -81,7 +78,7 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
 }
 
 void PacketFabric::set_sizes() {
-  const RdmaFraming& framing = options_.framing;
+  const RdmaLink framing = options_.framing;
   sizes_.around_frame = wire_of(options_.mtu.count(), false) -
                         frame_bytes(framing, RdmaOpcode::SendOnly, options_.mtu).count();
   if (control_traits(options_).telemetry != IntFormat::None) {
@@ -172,7 +169,7 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   port.through_delay = flight + node;
   port.end_delay = flight + (is_switch ? node : 0);
   // The other side stops after the time that 802.3 allows it.
-  port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
+  port.pause_delay = flight + reaction_time(rate).picoseconds();
   set_up_lanes(port, link);
   set_up_switch(port, link);
   set_up_credits(port, link);

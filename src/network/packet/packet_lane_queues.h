@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "hw/switch/lane_arbiter.h"
+#include "hw/switch/priority_scheduler.h"
 #include "network/packet/packet_lanes.h"
 #include "network/packet_parts/packet_port.h"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classes of data on the links of the fabric. Each port has a queue for each class, PFC stops each
-// class alone, and a scheduler says whose packet goes next (hw/switch/lane_arbiter.h).
+// class alone, and a scheduler says whose packet goes next (hw/switch/priority_scheduler.h).
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "hw/switch/lane_arbiter.h"
 #include "hw/switch/pfc.h"
+#include "hw/switch/priority_scheduler.h"
 
 namespace trainyard {
 

@@ -64,8 +64,8 @@ struct SlowHost {
 
 struct PacketOptions {
   Bytes mtu{4096};  // Payload of a full packet.
-  RdmaFraming framing = {};
-  RdmaVerb verb = RdmaVerb::Write;  // Send or Write.
+  RdmaLink framing = RdmaLink::RoceV2;
+  RdmaVerb verb = RdmaVerb::Write;
   RateMeaning rates = RateMeaning::Payload;
   Forwarding forwarding = Forwarding::StoreAndForward;
 

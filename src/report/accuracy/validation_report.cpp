@@ -17,6 +17,7 @@
 #include "report/accuracy/ledger_report.h"
 #include "report/formats/json.h"
 #include "report/formats/log_percent.h"
+#include "sim/statistics.h"
 
 namespace trainyard {
 namespace {
@@ -231,12 +232,9 @@ Table size_table(std::span<const GroupResult> groups) {
 
 // --- Fitted constants --------------------------------------------------------------------------
 
-// Quantile of a normal distribution: 90 % are within so many standard deviations.
-constexpr double k90Percent = 1.645;
-
 // Returns its 90 % interval, within the limits that it is given.
 std::array<double, 2> interval(const ProfileConstant& constant, const FittedParameter& fitted) {
-  const double half = k90Percent * fitted.standard_error;
+  const double half = kNormal90Percent * fitted.standard_error;
   return {std::max(constant.least, std::exp(fitted.value - half)),
           std::min(constant.most, std::exp(fitted.value + half))};
 }

@@ -136,6 +136,15 @@ Json json_of(const HtmlTable& table) {
   return json;
 }
 
+template <typename Items>
+Json array_of(const Items& items) {
+  Json array = Json::array();
+  for (const auto& item : items) {
+    array.push_back(json_of(item));
+  }
+  return array;
+}
+
 Json json_of(const HtmlReport& report) {
   Json json;
   json["title"] = report.title;
@@ -150,21 +159,12 @@ Json json_of(const HtmlReport& report) {
       json["breakdown"].push_back(Json::array({name, time.seconds()}));
     }
   }
-  json["curves"] = Json::array();
-  for (const HtmlCurve& curve : report.curves) {
-    json["curves"].push_back(json_of(curve));
-  }
-  json["charts"] = Json::array();
-  for (const HtmlChart& chart : report.charts) {
-    json["charts"].push_back(json_of(chart));
-  }
+  json["curves"] = array_of(report.curves);
+  json["charts"] = array_of(report.charts);
   json["sweep"] = json_of(report.sweep);
   json["timeline"] = json_of(report.timeline);
   json["links"] = json_of(report.links);
-  json["tables"] = Json::array();
-  for (const HtmlTable& table : report.tables) {
-    json["tables"].push_back(json_of(table));
-  }
+  json["tables"] = array_of(report.tables);
   json["notes"] = report.notes;
   return json;
 }
@@ -175,11 +175,7 @@ std::string for_script(const Json& json) {
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   std::string made;
   for (const char character : text) {
-    if (character == '<') {
-      made += "\\u003c";
-    } else {
-      made += character;
-    }
+    made += character == '<' ? "\\u003c" : std::string(1, character);
   }
   return made;
 }

@@ -30,50 +30,38 @@ std::string share_of(SimTime difference, SimTime whole) {
   return whole == SimTime() ? "-" : fmt::format("{:+.2f}", 100.0 * (difference / whole));
 }
 
-class TimeTable {
- public:
-  TimeTable(const RunComparison& comparison, const std::string& first, bool has_ways)
-      : unit_(readable_of(comparison)), has_ways_(has_ways), table_(columns(first)) {}
-
-  void add(const std::string& name, SimTime before, SimTime after, SimTime of_whole,
-           const std::string& way) {
-    const auto cell = [&](SimTime time) {
-      return Cell{fmt::format("{:.{}f}", time.seconds() * unit_.of_second, unit_.digits),
-                  time.seconds()};
-    };
-    const SimTime difference = after - before;
-    std::vector<Cell> cells{
-        Cell::of(name),
-        cell(before),
-        cell(after),
-        {fmt::format("{:+.{}f}", difference.seconds() * unit_.of_second, unit_.digits),
-         difference.seconds()},
-        Cell::of(share_of(difference, of_whole))};
-    if (has_ways_) {
-      cells.push_back(Cell::of(way));
-    }
-    table_.add_row(std::move(cells));
-  }
-  [[nodiscard]] Table take() && { return std::move(table_); }
-
- private:
-  [[nodiscard]] std::vector<Column> columns(const std::string& first) const {
-    const std::string unit = "(" + unit_.unit + ")";
-    std::vector<Column> made{{.name = first, .key = "name", .align = Align::Left, .min_width = 16},
-                             {.name = "A", .key = "a", .unit = unit, .min_width = 10},
-                             {.name = "B", .key = "b", .unit = unit, .min_width = 10},
-                             {.name = "B - A", .key = "difference", .unit = unit, .min_width = 10},
-                             {.name = "of A", .key = "share", .unit = "(%)", .min_width = 8}};
-    if (has_ways_) {
-      made.push_back({.name = "as", .key = "how", .align = Align::Left});
-    }
-    return made;
-  }
-
-  ReadableTime unit_;
-  bool has_ways_;
-  Table table_;
+struct TimeRow {
+  std::string name;
+  SimTime before;
+  SimTime after;
+  SimTime whole = {};  // The time that the difference is a share of.
+  std::string way = {};
 };
+
+Table time_table(const std::vector<TimeRow>& rows, const ReadableTime& unit,
+                 const std::string& first, bool has_ways) {
+  return table_of(rows, [&](const TimeRow& row) {
+    const auto time = [&](const char* name, const char* key, SimTime value, bool has_sign) {
+      const double number = value.seconds() * unit.of_second;
+      return Field{{.name = name, .key = key, .unit = "(" + unit.unit + ")", .min_width = 10},
+                   {has_sign ? fmt::format("{:+.{}f}", number, unit.digits)
+                             : fmt::format("{:.{}f}", number, unit.digits),
+                    value.seconds()}};
+    };
+    const SimTime difference = row.after - row.before;
+    std::vector<Field> fields{
+        {{.name = first, .key = "name", .align = Align::Left, .min_width = 16}, Cell::of(row.name)},
+        time("A", "a", row.before, false),
+        time("B", "b", row.after, false),
+        time("B - A", "difference", difference, true),
+        {{.name = "of A", .key = "share", .unit = "(%)", .min_width = 8},
+         Cell::of(share_of(difference, row.whole))}};
+    if (has_ways) {
+      fields.push_back({{.name = "as", .key = "how", .align = Align::Left}, Cell::of(row.way)});
+    }
+    return fields;
+  });
+}
 
 std::string way_of(const ComparedTime& time) {
   return time.before_how == time.after_how
@@ -95,32 +83,31 @@ Lines changes(const std::string& title, const std::vector<ComparedValue>& values
 }
 
 void add_time_tables(const RunComparison& comparison, Document& document) {
+  const ReadableTime unit = readable_of(comparison);
   bool is_first = true;
-  const auto add = [&](TimeTable table) {
+  const auto add = [&](Table table) {
     document.add(NamedTable{.key = "",
-                            .table = std::move(table).take(),
+                            .table = std::move(table),
                             .is_apart = std::exchange(is_first, false),
                             .shown = Shown::People});
   };
+  std::vector<TimeRow> sizes;
   for (const ComparedTime& time : comparison.times) {
+    sizes.push_back({time.label, time.before, time.after, time.before, way_of(time)});
     if (time.parts.empty()) {
       continue;
     }
-    TimeTable table(comparison, "part", false);
+    std::vector<TimeRow> parts;
     for (const ComparedPart& part : time.parts) {
       if (part.before > SimTime() || part.after > SimTime()) {
-        table.add(part.name, part.before, part.after, time.before, "");
+        parts.push_back({part.name, part.before, part.after, time.before});
       }
     }
-    table.add(time.label, time.before, time.after, time.before, "");
-    add(std::move(table));
+    parts.push_back(sizes.back());
+    add(time_table(parts, unit, "part", false));
   }
-  if (!comparison.times.empty() && comparison.times.front().parts.empty()) {
-    TimeTable table(comparison, "size", true);
-    for (const ComparedTime& time : comparison.times) {
-      table.add(time.label, time.before, time.after, time.before, way_of(time));
-    }
-    add(std::move(table));
+  if (!sizes.empty() && comparison.times.front().parts.empty()) {
+    add(time_table(sizes, unit, "size", true));
   }
 }
 

@@ -83,11 +83,6 @@ void add_graphs(Table& table, const std::string& nodes, const GraphSet& graphs) 
   });
 }
 
-bool same_search(const GraphSet& a, const GraphSet& b) {
-  return a.ring == b.ring && a.tree == b.tree && a.nvls == b.nvls &&
-         a.collnet_chain == b.collnet_chain && a.collnet_direct == b.collnet_direct;
-}
-
 Table search_table(const Communicator& made) {
   Table table({left("graph"), left("nodes"), left("pattern"), column("channels", ""),
                column("intra", "", Align::Right, "(GB/s)"),
@@ -98,7 +93,7 @@ Table search_table(const Communicator& made) {
   std::vector<std::size_t> different;
   for (std::size_t kind = 0; kind < made.graphs.size(); ++kind) {
     const bool known = std::any_of(different.begin(), different.end(), [&](std::size_t other) {
-      return same_search(made.graphs[kind], made.graphs[other]);
+      return made.graphs[kind] == made.graphs[other];
     });
     if (!known) {
       different.push_back(kind);
@@ -110,7 +105,7 @@ Table search_table(const Communicator& made) {
           std::find(made.node_kind.begin(), made.node_kind.end(), static_cast<int>(kind));
       const auto count =
           std::count_if(made.node_kind.begin(), made.node_kind.end(), [&](int other) {
-            return same_search(made.graphs[kind], made.graphs[static_cast<std::size_t>(other)]);
+            return made.graphs[kind] == made.graphs[static_cast<std::size_t>(other)];
           });
       add_graphs(table, fmt::format("{}, as {}", count, first - made.node_kind.begin()),
                  made.graphs[kind]);

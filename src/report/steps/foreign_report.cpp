@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "report/formats/json.h"
-#include "report/steps/step_entries.h"
 
 namespace trainyard {
 namespace {
@@ -81,16 +80,11 @@ Document document_of(const ForeignReport& report) {
   const Contents contents = contents_of(graph);
   const SimTime time = report.run->result.finish;
   Document document{.estimates = report.estimates, .notes = notes_of(report), .value_end = 27};
-  add_setup({.cluster = report.cluster,
-             .workload = report.workload,
-             .gpus = report.gpus,
-             .runtime = report.runtime,
-             .fidelity = report.fidelity},
-            document);
-  document.heading.back() += ", traffic " + report.traffic;
+  add_setup(report.setup, document);
+  document.heading.back() += std::string(", traffic ") + report.setup.traffic();
   document.heading.push_back(
       fmt::format("{}: {}, {} ranks, {} of them run: {} computations, {} calls, {} messages",
-                  report.workload, to_string(format), graph.ranks(), graph.present().size(),
+                  report.setup.workload, to_string(format), graph.ranks(), graph.present().size(),
                   contents.computations, contents.calls, contents.messages));
   document.heading.emplace_back();
   document.add("format", std::string(to_string(format)));
@@ -99,9 +93,9 @@ Document document_of(const ForeignReport& report) {
   document.add("computations", static_cast<std::int64_t>(contents.computations));
   document.add("calls", static_cast<std::int64_t>(contents.calls));
   document.add("messages", static_cast<std::int64_t>(contents.messages));
-  document.add("traffic", report.traffic, Shown::Json);
+  document.add("traffic", report.setup.traffic(), Shown::Json);
   document.add("compute_scale", report.compute_scale, Shown::Json);
-  add_noise(report.slow_rank, report.jitter, document);
+  add_noise(report.setup, document);
   document.add(report.inputs);
   document.add(Figure{.key = "time_s",
                       .cell = {fmt::format("{:.3f}", time.microseconds()), time.seconds()},

@@ -3,30 +3,21 @@
 // are no tokens, no MFU and no memory: no keys for them either.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "parallelism/graph/graph_jitter.h"
-#include "parallelism/run/step_run.h"
 #include "parallelism/trace_import/foreign_run.h"
 #include "report/formats/document.h"
+#include "report/steps/step_entries.h"
 
 namespace trainyard {
 
 struct ForeignReport {
-  std::string cluster;
-  std::string workload;
-  std::string runtime;
-  std::string fidelity;  // Empty: NCCL's event model alone.
-  std::string traffic;   // "alone", "shared"
+  StepSetup setup;
   double compute_scale = 1.0;
-  int gpus = 0;
   const ForeignWorkload* source = nullptr;  // Must outlive this, as must `run`.
   const GraphedRun* run = nullptr;
   std::vector<std::string> notes;
-  std::optional<SlowRank> slow_rank = {};
-  ComputeJitter jitter = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
 };

@@ -7,7 +7,6 @@
 
 #include "parallelism/lowering/recommender_graph.h"
 #include "report/formats/json.h"
-#include "report/steps/step_entries.h"
 
 namespace trainyard {
 namespace {
@@ -88,24 +87,14 @@ double RecommenderReport::flops_per_gpu() const {
 
 Document document_of(const RecommenderReport& report) {
   const RecommenderRun& run = *report.run;
-  const RecommenderWorkload& workload = *report.workload;
   Document document{.estimates = report.estimates, .notes = report.notes};
-  add_setup({.cluster = report.cluster,
-             .workload = workload.name,
-             .gpus = run.gpus(),
-             .kind = "recommender",
-             .model = workload.model.title,
-             .software = report.software,
-             .precision = std::string(to_string(workload.precision)),
-             .runtime = report.runtime,
-             .fidelity = report.fidelity},
-            document);
+  add_setup(report.setup, document);
   add_heading(report, document);
   document.add_detail("plan", plan_json(report));
   document.add_detail("tables", tables_json(report));
   document.add("method", "graph", Shown::Json);
-  document.add("traffic", report.shares_network ? "shared" : "alone", Shown::Json);
-  add_noise(report.slow_rank, report.jitter, document);
+  document.add("traffic", report.setup.traffic(), Shown::Json);
+  add_noise(report.setup, document);
   document.add_detail("overlap", {{"input", run.overlaps_input},
                                   {"tables", run.overlaps_tables},
                                   {"data", run.overlaps_data}});

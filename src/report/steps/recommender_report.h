@@ -2,23 +2,17 @@
 // The prediction of a recommendation model's step as a document.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "parallelism/run/recommender_run.h"
 #include "report/formats/document.h"
+#include "report/steps/step_entries.h"
 
 namespace trainyard {
 
 struct RecommenderReport {
-  std::string cluster;
-  std::string software;
-  std::string runtime;
-  std::string fidelity;  // Empty: NCCL's event model alone.
-  bool shares_network = false;
-  std::optional<SlowRank> slow_rank = {};
-  ComputeJitter jitter = {};
+  StepSetup setup;
   const RecommenderWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const RecommenderRun* run = nullptr;
   std::vector<std::string> notes;

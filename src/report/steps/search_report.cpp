@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,11 +16,6 @@
 
 namespace trainyard {
 namespace {
-
-std::string_view name_of(Recompute recompute) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
-  return kNames[static_cast<std::size_t>(recompute)];
-}
 
 double tokens_per_second(const FoundPlan& found) {
   const ParallelPlan& plan = found.timed.plan;
@@ -68,7 +62,7 @@ void add_plan_fields(const SearchReport& report, const FoundPlan& found, const P
   add("EP", "ep", Cell::count(plan.expert), of_experts);
   add("ETP", "etp", Cell::count(plan.expert_tensor), of_experts);
   add("micro", "micro_batch", Cell::count(plan.micro_batch));
-  add("recompute", "recompute", Cell::of(std::string(name_of(plan.recompute))));
+  add("recompute", "recompute", Cell::of(to_string(plan.recompute)));
   add("ZeRO", "zero_stage", Cell::count(plan.zero_stage));
   add("order", "order", Cell::of(order_letters(plan.order)));
   add("schedule", "schedule", Cell::of(to_string(plan.schedule)), Shown::Programs);

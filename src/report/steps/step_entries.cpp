@@ -33,9 +33,10 @@ void add_setup(const StepSetup& setup, Document& document) {
   }
 }
 
-void add_noise(const std::optional<SlowRank>& slow_rank, const ComputeJitter& jitter,
-               Document& document) {
+void add_noise(const StepSetup& setup, Document& document) {
   constexpr double kPartsPerMillion = 1e6;
+  const std::optional<SlowRank>& slow_rank = setup.slow_rank;
+  const ComputeJitter& jitter = setup.jitter;
   if (slow_rank) {
     document.add_detail("slow_rank",
                         {{"rank", slow_rank->rank},

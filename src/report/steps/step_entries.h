@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// The machine and software of a run. Those that are empty are in no format.
+// The machine and software of a run. Texts that are empty are in no format.
 struct StepSetup {
   std::string cluster;
   std::string workload;
@@ -27,15 +27,19 @@ struct StepSetup {
   std::string software = {};
   std::string precision = {};
   std::string runtime = {};
-  std::string fidelity = {};
+  std::string fidelity = {};  // Empty: NCCL's event model alone.
+  bool shares_network = false;
+  std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};
+
+  [[nodiscard]] const char* traffic() const { return shares_network ? "shared" : "alone"; }
 };
 // Adds the first lines of the heading, and the keys: CSV has cluster, workload and GPUs alone, JSON
 // has all.
 void add_setup(const StepSetup& setup, Document& document);
 
 // The slow rank and the jitter, in JSON; nothing where there is none.
-void add_noise(const std::optional<SlowRank>& slow_rank, const ComputeJitter& jitter,
-               Document& document);
+void add_noise(const StepSetup& setup, Document& document);
 
 // "tokens": how many a second, and how many of them for each GPU.
 void add_rate(const std::string& what, double rate, int gpus, Document& document);

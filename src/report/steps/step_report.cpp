@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "parallelism/operators/model_flops.h"
 #include "report/formats/json.h"
-#include "report/steps/step_entries.h"
 
 namespace trainyard {
 namespace {
@@ -55,11 +55,11 @@ std::string plan_text(const ParallelPlan& plan) {
 }
 
 std::string_view fit_text(const StepReport& report) {
-  const Bytes needed = report.memory.device();
-  if (needed <= report.memory_size) {
+  const Bytes needed = report.run->memory.device();
+  if (needed <= report.run->memory_size) {
     return "";
   }
-  return needed - report.memory[MemoryClass::Fragmentation] <= report.memory_size
+  return needed - report.run->memory[MemoryClass::Fragmentation] <= report.run->memory_size
              ? ": FITS WITHOUT FRAGMENTATION ALONE"
              : ": DOES NOT FIT";
 }
@@ -109,13 +109,13 @@ void add_method(const StepReport& report, Document& document) {
   const bool is_graph = report.method == StepMethod::Graph;
   document.add("method", is_graph ? "graph" : "closed-forms", Shown::Json);
   if (is_graph) {
-    document.add("traffic", report.shares_network ? "shared" : "alone", Shown::Json);
+    document.add("traffic", report.setup.traffic(), Shown::Json);
   }
-  add_noise(report.slow_rank, report.jitter, document);
-  document.add_detail("overlap", {{"tensor", report.overlap.tensor},
-                                  {"data", report.overlap.data},
-                                  {"pipeline", report.overlap.pipeline},
-                                  {"expert", report.overlap.expert}});
+  add_noise(report.setup, document);
+  document.add_detail("overlap", {{"tensor", report.run->overlap.tensor},
+                                  {"data", report.run->overlap.data},
+                                  {"pipeline", report.run->overlap.pipeline},
+                                  {"expert", report.run->overlap.expert}});
   if (report.routing) {
     document.add_detail("routing", step_json(*report.routing));
   }
@@ -144,13 +144,13 @@ void add_host_memory(const std::optional<HostMemoryUse>& host, Document& documen
 }
 
 void add_step_figures(const StepReport& report, Document& document) {
-  const int gpus = report.plan.ranks();
+  const int gpus = report.run->plan.ranks();
   const ModelFlops flops{.of_gpu = report.flops_per_gpu(),
                          .mfu = report.mfu(),
-                         .peak = report.peak,
-                         .convention = to_string(report.convention)};
+                         .peak = report.run->peak,
+                         .convention = to_string(FlopsConvention::Model)};
   document.add(Figure{.key = "step_time_s",
-                      .cell = Cell::number(report.step.time.seconds(), 4),
+                      .cell = Cell::number(report.run->step.time.seconds(), 4),
                       .label = "step time",
                       .unit = "s",
                       .shown = Shown::NotPage});
@@ -161,7 +161,7 @@ void add_step_figures(const StepReport& report, Document& document) {
   add_flops(flops, document);
   document.add("hfu", report.hfu());
   if (report.recomputed_of_token > 0.0) {
-    document.add(Figure{.cell = Cell::number(report.hfu() * report.peak / 1e12, 1),
+    document.add(Figure{.cell = Cell::number(report.hfu() * report.run->peak / 1e12, 1),
                         .label = "with recomputation",
                         .unit = "T",
                         .remark = fmt::format(" for each GPU, HFU {:.2f} % (convention: the same, "
@@ -169,26 +169,26 @@ void add_step_figures(const StepReport& report, Document& document) {
                                               100.0 * report.hfu()),
                         .shown = Shown::Text});
   }
-  add_memory(report.memory, report.memory_size, report.fits(), std::string(fit_text(report)),
-             document);
-  add_host_memory(report.host_memory, document);
+  add_memory(report.run->memory, report.run->memory_size, report.fits(),
+             std::string(fit_text(report)), document);
+  add_host_memory(report.run->host_memory, document);
   add_convention(flops, document);
-  add_memory_classes(report.memory, document);
+  add_memory_classes(report.run->memory, document);
 }
 
 // The figures that the page shows large.
 void add_cards(const StepReport& report, Document& document) {
-  document.add_card("step", short_time(report.step.time));
+  document.add_card("step", short_time(report.run->step.time));
   document.add_card("tokens/s", fmt::format("{:.0f}", report.tokens_per_second()));
   document.add_card("model FLOP/s of a GPU",
                     fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12));
-  document.add_card(fmt::format("MFU of {:.1f} T", report.peak / 1e12),
-                    fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak));
+  document.add_card(fmt::format("MFU of {:.1f} T", report.run->peak / 1e12),
+                    fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.run->peak));
   document.add_card(
       "memory at its peak",
-      fmt::format("{:.1f} of {:.1f} GiB{}", gibibytes(report.memory.device()),
-                  gibibytes(report.memory_size), report.fits() ? "" : ": does not fit"));
-  document.add_card("GPUs", std::to_string(report.plan.ranks()));
+      fmt::format("{:.1f} of {:.1f} GiB{}", gibibytes(report.run->memory.device()),
+                  gibibytes(report.run->memory_size), report.fits() ? "" : ": does not fit"));
+  document.add_card("GPUs", std::to_string(report.run->plan.ranks()));
   if (report.has_images) {
     document.add_card("images/s", fmt::format("{:.0f}", report.samples_per_second()));
   }
@@ -207,40 +207,34 @@ void add_cards(const StepReport& report, Document& document) {
 }  // namespace
 
 bool StepReport::fits() const {
-  return memory.device() <= memory_size && (!host_memory || host_memory->fits());
+  return run->memory.device() <= run->memory_size &&
+         (!run->host_memory || run->host_memory->fits());
 }
 
 double StepReport::tokens_per_second() const {
-  return static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence) /
-         step.time.seconds();
+  return static_cast<double>(run->plan.global_batch) * static_cast<double>(run->plan.sequence) /
+         run->step.time.seconds();
 }
 
 double StepReport::samples_per_second() const {
-  return static_cast<double>(plan.global_batch) / step.time.seconds();
+  return static_cast<double>(run->plan.global_batch) / run->step.time.seconds();
 }
 
 double StepReport::flops_per_gpu() const {
-  return tokens_per_second() * flops_of_token / plan.ranks();
+  return tokens_per_second() * flops_of_token / run->plan.ranks();
 }
 
 Document document_of(const StepReport& report) {
-  const ParallelPlan& plan = report.plan;
+  const StepSetup& setup = report.setup;
+  const ParallelPlan& plan = report.run->plan;
   Document document{
-      .title = fmt::format("{} on {}", report.workload, report.cluster),
-      .subtitle = fmt::format(
-          "A step of {}, predicted by Trainyard: {} GPUs, runtime {}, software {}, {}",
-          report.model, plan.ranks(), report.runtime, report.software, report.precision),
+      .title = fmt::format("{} on {}", setup.workload, setup.cluster),
+      .subtitle =
+          fmt::format("A step of {}, predicted by Trainyard: {} GPUs, runtime {}, software {}, {}",
+                      setup.model, plan.ranks(), setup.runtime, setup.software, setup.precision),
       .estimates = report.estimates,
       .notes = report.notes};
-  add_setup({.cluster = report.cluster,
-             .workload = report.workload,
-             .gpus = plan.ranks(),
-             .model = report.model,
-             .software = report.software,
-             .precision = report.precision,
-             .runtime = report.runtime,
-             .fidelity = report.fidelity},
-            document);
+  add_setup(setup, document);
   document.heading.insert(
       document.heading.end(),
       {plan_text(plan),
@@ -253,8 +247,8 @@ Document document_of(const StepReport& report) {
   add_step_figures(report, document);
   document.add(Parts{
       .key = "step_time",
-      .whole = report.step.time,
-      .times = named_parts(report.step.parts, [](StepPart part) { return to_string(part); })});
+      .whole = report.run->step.time,
+      .times = named_parts(report.run->step.parts, [](StepPart part) { return to_string(part); })});
   if (report.priced) {
     for (Figure& figure : cost_figures(*report.priced, "cost")) {
       document.add(std::move(figure));

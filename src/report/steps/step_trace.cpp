@@ -20,37 +20,33 @@ std::string rank_name(int rank) {
   return fmt::format("rank {}", rank);
 }
 
-// The tracks of a stream; more than one where its operations run at once.
-struct StreamTracks {
-  struct Lane {
-    TraceTrackId track;
-    SimTime end;
-  };
-  std::vector<Lane> lanes;
+struct Lane {
+  TraceTrackId track;
+  SimTime end;
 };
+// The tracks of a stream; more than one where its operations run at once.
+using Lanes = std::vector<Lane>;
 
-// Returns the tracks by stream of the graph, with one lane each.
-std::vector<StreamTracks> add_streams(const OperationGraph& graph, TraceRecorder& recorder) {
-  std::vector<std::vector<std::size_t>> of_rank(static_cast<std::size_t>(graph.ranks()));
+// Returns the tracks by stream of the graph, with one lane each; those of a rank stand together.
+std::vector<Lanes> add_streams(const OperationGraph& graph, TraceRecorder& recorder) {
+  std::vector<std::pair<int, std::size_t>> by_rank;
   for (std::size_t index = 0; index < graph.streams().size(); ++index) {
-    of_rank[static_cast<std::size_t>(graph.streams()[index].rank)].push_back(index);
+    by_rank.emplace_back(graph.streams()[index].rank, index);
   }
-  std::vector<StreamTracks> tracks(graph.streams().size());
-  for (const std::vector<std::size_t>& streams : of_rank) {
-    for (const std::size_t index : streams) {
-      const GraphStream& stream = graph.streams()[index];
-      tracks[index].lanes.push_back(
-          {.track = recorder.add_track(rank_name(stream.rank), stream.name), .end = {}});
-    }
+  std::sort(by_rank.begin(), by_rank.end());
+  std::vector<Lanes> lanes(by_rank.size());
+  for (const auto& [rank, index] : by_rank) {
+    lanes[index].push_back(
+        {.track = recorder.add_track(rank_name(rank), graph.streams()[index].name), .end = {}});
   }
-  return tracks;
+  return lanes;
 }
 
 // Returns, by operation, the first track of its stream on which nothing runs any more when it
 // starts.
 std::vector<TraceTrackId> choose_tracks(const OperationGraph& graph, const GraphResult& result,
                                         TraceRecorder& recorder) {
-  std::vector<StreamTracks> streams = add_streams(graph, recorder);
+  std::vector<Lanes> streams = add_streams(graph, recorder);
   std::vector<OperationId> by_start;
   for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
     by_start.emplace_back(index);
@@ -61,11 +57,11 @@ std::vector<TraceTrackId> choose_tracks(const OperationGraph& graph, const Graph
   std::vector<TraceTrackId> tracks(by_start.size());
   for (const OperationId id : by_start) {
     const GraphStream& stream = graph.stream_of(id);
-    auto& lanes = streams[graph.operation(id).stream.value()].lanes;
+    Lanes& lanes = streams[graph.operation(id).stream.value()];
     auto lane = stream.order == StreamOrder::Listed
                     ? lanes.begin()
                     : std::find_if(lanes.begin(), lanes.end(),
-                                   [&](const auto& each) { return each.end <= timing(id).start; });
+                                   [&](const Lane& each) { return each.end <= timing(id).start; });
     if (lane == lanes.end()) {
       const TraceTrackId track = recorder.add_track(
           rank_name(stream.rank), fmt::format("{} {}", stream.name, lanes.size() + 1));

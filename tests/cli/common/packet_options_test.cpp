@@ -55,8 +55,8 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "[cli]") {
   REQUIRE(describe(read_options({"--credits", "128K"})) ==
           "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
-  REQUIRE(read_options({"--credits", "128K"}).options.framing.link == RdmaLink::InfiniBand);
-  REQUIRE(read_options({}).options.framing.link == RdmaLink::RoceV2);
+  REQUIRE(read_options({"--credits", "128K"}).options.framing == RdmaLink::InfiniBand);
+  REQUIRE(read_options({}).options.framing == RdmaLink::RoceV2);
   const PacketRequest both =
       read_options({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
   REQUIRE(both.options.ecn == EcnPreset::Hpcc);

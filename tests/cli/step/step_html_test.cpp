@@ -22,14 +22,10 @@ HtmlReport html_of(const std::string& method) {
   const Inputs inputs = load_inputs(request.inputs, log);
   const StepRun run = run_step_inputs(request, inputs);
   StepReport report;
-  report.cluster = "C";
-  report.workload = "W";
-  report.plan = run.plan;
-  report.step = run.step;
+  report.setup.cluster = "C";
+  report.setup.workload = "W";
+  report.run = &run;
   report.flops_of_token = 1.0;
-  report.peak = run.peak;
-  report.memory = run.memory;
-  report.memory_size = run.memory_size;
   return step_html(request, inputs, run, document_of(report));
 }
 

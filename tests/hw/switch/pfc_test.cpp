@@ -45,9 +45,8 @@ TEST_CASE("headroom by the rules of SONiC and of the ns-3 model is the golden on
   const ConfigNode section = transport_goldens("pfc_headroom");
   const GoldenTable sonic(section.required("sonic_spectrum_variant"));
   for (std::size_t row = 0; row < sonic.rows(); ++row) {
-    const SonicHeadroomTerms terms{.rate = rate_of(sonic, row),
-                                   .metres = sonic.number(row, "metres")};
-    REQUIRE(sonic_headroom(terms).count() == sonic.integer(row, "xoff_bytes"));
+    REQUIRE(sonic_headroom(rate_of(sonic, row), sonic.number(row, "metres")).count() ==
+            sonic.integer(row, "xoff_bytes"));
   }
   const GoldenTable ns3(section.required("hpcc_ns3_variant"));
   for (std::size_t row = 0; row < ns3.rows(); ++row) {
@@ -67,41 +66,6 @@ TEST_CASE("speeds between two of the table react like the faster one", "[transpo
   REQUIRE(reaction_quanta(gigabits_per_second(10)) == 67);
   REQUIRE(reaction_quanta(gigabits_per_second(56)) == 394);
   REQUIRE(reaction_quanta(gigabits_per_second(1600)) == 905);
-}
-
-TEST_CASE("a pause restarts with each frame, ends by itself and stops its priority only",
-          "[transport]") {
-  PauseState state;
-  state.receive(PfcFrame::xoff(3, 1000), 10_us, kHundred);  // 5.12 us
-  REQUIRE(state.is_paused(3, 10_us));
-  REQUIRE(!state.is_paused(4, 10_us));
-  REQUIRE(state.resume_time(3) == 15'120_ns);
-  state.receive(PfcFrame::xoff(3, 1000), 12_us, kHundred);
-  REQUIRE(state.is_paused(3, 17'119_ns));
-  REQUIRE(!state.is_paused(3, 17'120_ns));
-  REQUIRE(state.paused_time(3, 30_us) == 7'120_ns);
-  REQUIRE(state.paused_time(4, 30_us) == SimTime());
-}
-
-TEST_CASE("time 0 resumes at once, and paused times add up", "[transport]") {
-  PauseState state;
-  state.receive(PfcFrame::xoff(3), 0_us, kHundred);
-  state.receive(PfcFrame::xon(3), 4_us, kHundred);
-  REQUIRE(!state.is_paused(3, 4_us));
-  state.receive(PfcFrame::xon(3), 5_us, kHundred);  // Of no effect.
-  state.receive(PfcFrame::xoff(3), 10_us, kHundred);
-  REQUIRE(state.paused_time(3, 12_us) == 6_us);
-  state.receive(PfcFrame::xon(3), 13_us, kHundred);
-  REQUIRE(state.paused_time(3, 100_us) == 7_us);
-}
-
-TEST_CASE("a refresh is due at half of the pause, until XON", "[transport]") {
-  PauseRefresh refresh(kMaxQuanta, kHundred);
-  REQUIRE(refresh.deadline() == SimTime::max());
-  refresh.xoff(1_us);
-  REQUIRE(refresh.deadline() == 1_us + pause_time(kMaxQuanta / 2, kHundred));
-  refresh.xon();
-  REQUIRE(refresh.deadline() == SimTime::max());
 }
 
 TEST_CASE("the watchdog declares a storm after its detection time and ends it after quiet",
@@ -124,13 +88,11 @@ TEST_CASE("the watchdog declares a storm after its detection time and ends it af
 
 TEST_CASE("a queue that was never paused is no storm, whatever it waits for", "[transport]") {
   PauseWatchdog watchdog;
-  const WatchdogSettings settings = WatchdogSettings::for_ports(64);
-  REQUIRE(settings.detection == 400_ms);
+  const WatchdogSettings settings;
   const PauseWatchdog::Sample waiting{.has_packets = true, .sent = false, .paused = SimTime()};
   for (int i = 0; i < 10; ++i) {
     REQUIRE(watchdog.poll(settings, waiting) == PauseWatchdog::Event::Nothing);
   }
-  REQUIRE(WatchdogSettings::for_ports(256).poll == 1_s);
 }
 
 }  // namespace trainyard

@@ -37,7 +37,6 @@ IngressLimits random_limits(RandomStream& random) {
 SharedBuffer random_buffer(RandomStream& random, std::uint32_t ports, std::uint32_t priorities) {
   SharedBufferSettings settings{.size = Bytes(400'000)};
   settings.cell = Bytes(random.below(2) == 0 ? 1 : 208);
-  settings.headroom_pool = Bytes(random.below(2) == 0 ? 0 : 30'000);
   settings.rule = static_cast<AdmissionRule>(random.below(2));
   SharedBuffer buffer(settings, ports, priorities);
   for (std::uint32_t port = 0; port < ports; ++port) {
@@ -171,7 +170,6 @@ TEST_CASE("after XOFF nothing is lost within the headroom, and what follows is",
     ++released;
   }
   REQUIRE(released == 14);
-  REQUIRE(buffer.peak() == Bytes(30'000));
 }
 
 TEST_CASE("n greedy queues share by alpha: each has alpha S over 1 + n alpha", "[transport]") {
@@ -228,19 +226,6 @@ TEST_CASE("packets take whole cells, and exempt groups take nothing", "[transpor
   REQUIRE(buffer.stored() == Bytes(0));
   REQUIRE(buffer.admit({.in_port = 0, .out_port = 1}, Bytes(209)).accepted());
   REQUIRE(buffer.stored() == Bytes(416));
-}
-
-TEST_CASE("a shared pool of headroom may run out before the group's own limit", "[transport]") {
-  SharedBuffer buffer({.size = Bytes(100'000), .headroom_pool = Bytes(12'000)}, 2, 1);
-  for (std::uint32_t port = 0; port < 2; ++port) {
-    buffer.set_ingress(port, 0,
-                       {.lossless = true,
-                        .headroom = Bytes(10'000),
-                        .threshold = {.kind = BufferThreshold::Kind::Static}});
-  }
-  REQUIRE(buffer.admit({.in_port = 0, .out_port = 1}, Bytes(8'000)).xoff);
-  REQUIRE(buffer.admit({.in_port = 1, .out_port = 0}, Bytes(4'000)).xoff);
-  REQUIRE(buffer.admit({.in_port = 1, .out_port = 0}, Bytes(1)).loss == Loss::Headroom);
 }
 
 }  // namespace trainyard

@@ -19,12 +19,12 @@ std::string rendered_report(Format format) {
                      "b requires a\n}\nrank 1 {\nrecv 2000b from 0\n}\n"}),
       2);
   const GraphedRun run = run_round(workload);
-  return render(document_of({.cluster = "Two GPUs",
-                             .workload = "two.goal",
-                             .runtime = "plain",
-                             .fidelity = "flow",
-                             .traffic = "shared",
-                             .gpus = 2,
+  return render(document_of({.setup = {.cluster = "Two GPUs",
+                                       .workload = "two.goal",
+                                       .gpus = 2,
+                                       .runtime = "plain",
+                                       .fidelity = "flow",
+                                       .shares_network = true},
                              .source = &workload,
                              .run = &run,
                              .notes = {"a note"}}),

@@ -18,10 +18,7 @@ struct Rendered {
                                        recommender_software("hugectr"), plain_tables());
 
   [[nodiscard]] std::string as(Format format) const {
-    return render(document_of({.cluster = "DGX",
-                               .software = "hugectr",
-                               .runtime = "plain",
-                               .fidelity = "flow",
+    return render(document_of({.setup = {.cluster = "DGX", .workload = "dlrm", .gpus = 8},
                                .workload = &workload,
                                .run = &run,
                                .notes = {"a note"}}),

@@ -30,9 +30,12 @@ TEST_CASE("the setup of a step names what is known", "[step-entries]") {
 
 TEST_CASE("noise is reported where there is some", "[step-entries]") {
   Document document;
-  add_noise(std::nullopt, {}, document);
+  add_noise({}, document);
   REQUIRE(document.entries.empty());
-  add_noise(SlowRank{.rank = 3, .ppm = 1'250'000}, {.rank_ppm = 10'000, .seed = 7}, document);
+  StepSetup setup;
+  setup.slow_rank = SlowRank{.rank = 3, .ppm = 1'250'000};
+  setup.jitter = {.rank_ppm = 10'000, .seed = 7};
+  add_noise(setup, document);
   REQUIRE(json_of(document)["slow_rank"] == Json{{"rank", 3}, {"factor", 1.25}});
   REQUIRE(json_of(document)["jitter"] == Json{{"ranks", 0.01}, {"operations", 0.0}, {"seed", 7}});
 }

@@ -11,33 +11,38 @@
 namespace trainyard {
 namespace {
 
-StepReport report_of() {
-  StepReport report{.cluster = "C",
+StepRun run_of() {
+  StepRun run{.plan = {.tensor = 2, .data = 2, .global_batch = 8, .sequence = 1000},
+              .step = {},
+              .overlap = {},
+              .memory_size = gib(4),
+              .peak = 1e13};
+  run.step.parts[StepPart::Linear] = milliseconds(1500);
+  run.step.parts[StepPart::Bubble] = milliseconds(500);
+  run.memory[MemoryClass::Weights] = gib(3);
+  run.step.time = run.step.parts.total();
+  return run;
+}
+
+StepReport report_of(const StepRun& run) {
+  return {.setup = {.cluster = "C",
                     .workload = "w",
+                    .gpus = 4,
                     .model = "M",
                     .software = "s",
                     .precision = "bf16",
                     .runtime = "plain",
-                    .fidelity = "flow",
-                    .plan = {.tensor = 2, .data = 2, .global_batch = 8, .sequence = 1000},
-                    .step = {},
-                    .flops_of_token = 1e9,
-                    .convention = FlopsConvention::Model,
-                    .peak = 1e13,
-                    .memory = {},
-                    .memory_size = gib(4),
-                    .notes = {"a note"}};
-  report.step.parts[StepPart::Linear] = milliseconds(1500);
-  report.step.parts[StepPart::Bubble] = milliseconds(500);
-  report.memory[MemoryClass::Weights] = gib(3);
-  report.step.time = report.step.parts.total();
-  return report;
+                    .fidelity = "flow"},
+          .run = &run,
+          .flops_of_token = 1e9,
+          .notes = {"a note"}};
 }
 
 }  // namespace
 
 TEST_CASE("a step is reported with tokens, operations and their convention", "[step-report]") {
-  const StepReport report = report_of();
+  StepRun run = run_of();
+  const StepReport report = report_of(run);
   REQUIRE(report.tokens_per_second() == Approx(4000.0));
   REQUIRE(report.flops_per_gpu() == Approx(1e12));
   const std::string text = render(document_of(report), Format::Table);
@@ -49,14 +54,14 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
     REQUIRE(text.find(part) != std::string::npos);
   }
   REQUIRE(text.find("optimizer") == std::string::npos);
-  StepReport too_large = report;
-  too_large.memory[MemoryClass::Activations] = gib(2);
-  REQUIRE(render(document_of(too_large), Format::Table).find("5.00 GiB of 4.00: DOES NOT FIT") !=
+  run.memory[MemoryClass::Activations] = gib(2);
+  REQUIRE(render(document_of(report), Format::Table).find("5.00 GiB of 4.00: DOES NOT FIT") !=
           std::string::npos);
 }
 
 TEST_CASE("a model of images is reported with its images", "[step-report]") {
-  StepReport report = report_of();
+  const StepRun run = run_of();
+  StepReport report = report_of(run);
   REQUIRE(render(document_of(report), Format::Json).find("images_per_s") == std::string::npos);
   report.has_images = true;
   const auto json = nlohmann::json::parse(render(document_of(report), Format::Json));
@@ -68,7 +73,8 @@ TEST_CASE("a model of images is reported with its images", "[step-report]") {
 }
 
 TEST_CASE("what is computed again is in HFU, not in MFU", "[step-report]") {
-  StepReport report = report_of();
+  const StepRun run = run_of();
+  StepReport report = report_of(run);
   REQUIRE(report.hfu() == report.mfu());
   REQUIRE(render(document_of(report), Format::Table).find("HFU") == std::string::npos);
   report.recomputed_of_token = 0.25e9;
@@ -79,14 +85,15 @@ TEST_CASE("what is computed again is in HFU, not in MFU", "[step-report]") {
 }
 
 TEST_CASE("JSON says all that a step was predicted from", "[step-report]") {
-  StepReport report = report_of();
-  report.plan.recompute = Recompute::Full;
-  report.plan.zero_stage = 3;
-  report.plan.shard_group = 2;
+  StepRun run = run_of();
+  StepReport report = report_of(run);
+  run.plan.recompute = Recompute::Full;
+  run.plan.zero_stage = 3;
+  run.plan.shard_group = 2;
   report.method = StepMethod::Graph;
-  report.slow_rank = {.rank = 3, .ppm = 1'250'000};
-  report.jitter = {.rank_ppm = 10'000, .operation_ppm = 0, .seed = 7};
-  report.overlap.data = true;
+  report.setup.slow_rank = {.rank = 3, .ppm = 1'250'000};
+  report.setup.jitter = {.rank_ppm = 10'000, .operation_ppm = 0, .seed = 7};
+  run.overlap.data = true;
   report.routing = {.imbalance = 1.5};
   const auto json = nlohmann::json::parse(render(document_of(report), Format::Json));
   REQUIRE(json["plan"]["recompute"] == "full");
@@ -101,7 +108,8 @@ TEST_CASE("JSON says all that a step was predicted from", "[step-report]") {
 }
 
 TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
-  const auto json = nlohmann::json::parse(render(document_of(report_of()), Format::Json));
+  const StepRun run = run_of();
+  const auto json = nlohmann::json::parse(render(document_of(report_of(run)), Format::Json));
   REQUIRE(json["step_time_s"] == 2.0);
   REQUIRE(json["mfu"] == Approx(0.1));
   REQUIRE(json["breakdown_s"].size() == kStepParts);
@@ -117,7 +125,8 @@ TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
 }
 
 TEST_CASE("CSV is a header and a line", "[step-report]") {
-  const std::string csv = render(document_of(report_of()), Format::Csv);
+  const StepRun run = run_of();
+  const std::string csv = render(document_of(report_of(run)), Format::Csv);
   REQUIRE(std::count(csv.begin(), csv.end(), '\n') == 2);
   REQUIRE(csv.rfind("cluster,workload,gpus,step_time_s,tokens_per_s,", 0) == 0);
   REQUIRE(csv.find("C,w,4,2,") != std::string::npos);

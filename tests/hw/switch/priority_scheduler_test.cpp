@@ -2,25 +2,16 @@
 #include "support/catch.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <map>
 
-#include "hw/switch/lane_arbiter.h"
+#include "hw/switch/priority_scheduler.h"
 #include "sim/random.h"
 #include "support/effort.h"
 
 namespace trainyard {
 namespace {
 
-using Blocks = std::array<std::int64_t, 16>;
 using Sizes = PriorityScheduler::Sizes;
-
-Blocks all_of(std::int64_t blocks) {
-  Blocks sizes{};
-  sizes.fill(blocks);
-  return sizes;
-}
 
 constexpr std::int64_t kLargest = 4200;
 
@@ -43,37 +34,6 @@ std::int64_t packet_of(RandomStream& random) {
 }
 
 }  // namespace
-
-TEST_CASE("lanes of one table share by their weights", "[transport]") {
-  LaneArbiter arbiter({}, {{0, 65}, {1, 130}, {2, 195}}, LaneArbiter::kUnlimited);
-  std::map<int, int> sent;
-  for (int i = 0; i < 600; ++i) {
-    ++sent[arbiter.pick(0b111, all_of(65))];
-  }
-  REQUIRE(sent == std::map<int, int>{{0, 100}, {1, 200}, {2, 300}});
-}
-
-TEST_CASE("a lane with nothing to send gives its turn away", "[transport]") {
-  LaneArbiter arbiter({}, {{0, 200}, {1, 200}}, LaneArbiter::kUnlimited);
-  for (int i = 0; i < 10; ++i) {
-    REQUIRE(arbiter.pick(0b10, all_of(65)) == 1);
-  }
-  REQUIRE(arbiter.pick(0, all_of(65)) == LaneArbiter::kNoLane);
-}
-
-TEST_CASE("the high table comes first, up to its limit while the low one waits", "[transport]") {
-  LaneArbiter strict({{1, 255}}, {{0, 255}}, LaneArbiter::kUnlimited);
-  for (int i = 0; i < 100; ++i) {
-    REQUIRE(strict.pick(0b11, all_of(65)) == 1);
-  }
-  REQUIRE(strict.pick(0b01, all_of(65)) == 0);
-  LaneArbiter fair({{1, 255}}, {{0, 255}}, 1);  // 64 blocks: exceeded by each packet of 65.
-  std::map<int, int> sent;
-  for (int i = 0; i < 100; ++i) {
-    ++sent[fair.pick(0b11, all_of(65))];
-  }
-  REQUIRE(sent[0] == 50);
-}
 
 TEST_CASE("strict queues go first, the highest first", "[transport]") {
   PriorityScheduler scheduler(0b1100'0000, equal_quanta(10'000));
