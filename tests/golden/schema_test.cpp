@@ -13,6 +13,8 @@
 
 #include "calibration/measured/measurement.h"
 #include "calibration/predict/validation_case.h"
+#include "cli/common/commands.h"
+#include "cli/sweep/sweep_file.h"
 #include "hw/control/control_profile.h"
 #include "hw/parts/catalogue_schemas.h"
 #include "hw/transport/transport_profile.h"
@@ -37,6 +39,17 @@ struct Kind {
   std::string title;  // Names such a file for people.
   Schema schema;
 };
+
+Schema sweep_schema() {
+  std::vector<SweptCommand> swept;
+  for (const Command& command : all_commands()) {
+    if (command.is_swept) {
+      swept.push_back({.name = std::string(command.name)});
+    }
+  }
+  return schema_of<SweepSpec>(
+      [&](Fields& fields, SweepSpec& spec) { sweep_fields(fields, spec, swept); });
+}
 
 std::vector<Kind> kinds() {
   std::vector<Kind> all{
@@ -63,6 +76,7 @@ std::vector<Kind> kinds() {
        schema_of<TransportProfile>([](Fields& fields, TransportProfile& profile) {
          transport_fields(fields, profile, {}, {});
        })},
+      {"sweep", "A command over lists and ranges of its options", sweep_schema()},
       {"ecn", "When queues mark packets", schema_of<MarkingPresets>(marking_fields)},
   };
   for (const auto& [name, schema] : catalogue_schemas()) {

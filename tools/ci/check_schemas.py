@@ -4,7 +4,7 @@
 
     tools/ci/check_schemas.py [ROOT]
 
-Each file below configs and validation names its schema in a line
+Each file below configs, docs and validation names its schema in a line
 `# yaml-language-server: $schema=RELATIVE/PATH.json`, except where READ_BY_HAND has its folder:
 the readers of those files have no table of fields yet. Prints each error, and exits with 1 if
 there is any.
@@ -20,7 +20,7 @@ import yaml
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
-    "configs/sweeps/", "configs/traffic/",
+    "configs/traffic/", "docs/studies/incast-traffic.yaml",
     "configs/nccl/intervals.yaml",
     "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
     "validation/cases/nccl-budgets.yaml", "validation/cases/training", "validation/pipeline/",
@@ -45,7 +45,7 @@ for tag, pattern, first in (
 
 
 def yaml_files(root):
-    for folder in ("configs", "validation"):
+    for folder in ("configs", "docs", "validation"):
         for path, _, names in sorted(os.walk(os.path.join(root, folder))):
             yield from (os.path.join(path, name) for name in sorted(names)
                         if name.endswith(".yaml"))

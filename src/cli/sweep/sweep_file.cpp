@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
 
 #include "sim/check.h"
@@ -23,89 +24,140 @@ std::string number_text(double value) {
 }
 
 // {from: A, to: B, step: C} or {from: A, to: B, factor: C}, perhaps with unit: U.
-std::vector<std::string> read_range(const ConfigNode& node) {
-  const double from = node.required("from").as_number(-kMostNumber, kMostNumber);
-  const double to = node.required("to").as_number(from, kMostNumber);
-  const auto step = node.optional("step");
-  const auto factor = node.optional("factor");
-  if (step.has_value() == factor.has_value()) {
-    node.fail("either step or factor", step ? "both" : "none of them");
-  }
-  const double change =
-      step ? step->as_number(0.0, kMostNumber) : factor->as_number(1.0, kMostNumber);
-  if (change <= (step ? 0.0 : 1.0) || (factor && from <= 0.0)) {
-    node.fail("a range that rises", "one that never ends");
-  }
-  const auto unit = node.optional("unit");
-  const std::string suffix = unit ? unit->as_string() : "";
+struct Range {
+  double from = 0.0;
+  double to = 0.0;
+  double change = 0.0;
+  bool is_step = false;
+  std::string unit = {};
+};
+
+void range_fields(Fields& fields, Range& range) {
+  constexpr Number kAny{.least = -kMostNumber, .most = kMostNumber};
+  fields.required("from", range.from, kAny, "The first value.");
+  const auto at_least_from = [&](const ConfigNode& node) {
+    return node.as_number(range.from, kMostNumber);
+  };
+  fields.required("to", range.to, Via{kAny, at_least_from}, "No value is above this.");
+  range.is_step = fields.optional("step", range.change, Number{.least = 0.0, .most = kMostNumber},
+                                  "What is added from one value to the next.");
+  const bool is_factor =
+      fields.optional("factor", range.change, Number{.least = 1.0, .most = kMostNumber},
+                      "Instead of `step`: what a value is multiplied by.");
+  fields.optional("unit", range.unit, Text{}, "What stands behind each number, such as `M`.");
+  fields.check([&](const ConfigNode& node) {
+    if (range.is_step == is_factor) {
+      node.fail("either step or factor", is_factor ? "both" : "none of them");
+    }
+    if (range.change <= (range.is_step ? 0.0 : 1.0) || (is_factor && range.from <= 0.0)) {
+      node.fail("a range that rises", "one that never ends");
+    }
+  });
+}
+
+std::vector<std::string> values_of(const Range& range, const ConfigNode& node) {
   std::vector<std::string> values;
-  const double end = to + kRoundingOfRange * std::abs(to);
+  const double end = range.to + kRoundingOfRange * std::abs(range.to);
   for (std::size_t index = 0; index <= kMostSweepPoints; ++index) {
     const auto count = static_cast<double>(index);
-    const double value = step ? from + count * change : from * std::pow(change, count);
+    const double value = range.is_step ? range.from + count * range.change
+                                       : range.from * std::pow(range.change, count);
     if (value > end) {
       return values;
     }
-    values.push_back(number_text(value) + suffix);
+    values.push_back(number_text(value) + range.unit);
   }
   node.fail(fmt::format("expected at most {} values", kMostSweepPoints));
 }
 
-SweepAxis read_axis(const std::string& key, const ConfigNode& node) {
-  SweepAxis axis{.key = key, .values = {}};
-  if (node.is_map()) {
-    axis.values = read_range(node);
-  } else if (node.is_sequence()) {
-    for (const ConfigNode& value : node.items()) {
-      axis.values.push_back(value.as_string());
+// The values of an option that varies.
+struct AxisValues {
+  static void read(const Fields& parent, const ConfigNode& node, std::vector<std::string>& values) {
+    if (node.is_map()) {
+      Range range;
+      parent.read_value(Group{range_fields}, node, range);
+      values = values_of(range, node);
+    } else if (node.is_sequence()) {
+      parent.read_value(List{Text{}}, node, values);
+    } else {
+      node.fail("a list of values or a range {from, to, step}", node.found());
     }
-  } else {
-    node.fail("a list of values or a range {from, to, step}", node.found());
+    if (values.empty()) {
+      node.fail("at least one value", "none");
+    }
   }
-  if (axis.values.empty()) {
-    node.fail("at least one value", "none");
+  static void describe(Schema& schema, std::vector<std::string>& values) {
+    List{Text{}}.describe(schema.alternatives.emplace_back(), values);
+    Range range;
+    Group{range_fields}.describe(schema.alternatives.emplace_back(), range);
   }
-  return axis;
-}
+};
 
-void read_groups(const ConfigNode& node, SweepSpec& spec) {
-  if (node.is_map()) {
-    for (const auto& [key, values] : node.entries()) {
-      spec.groups.push_back({read_axis(key, values)});
+// Options that vary: a mapping, or a list of mappings whose options go together.
+struct Vary {
+  using Groups = std::vector<std::vector<SweepAxis>>;
+  using Axes = std::map<std::string, std::vector<std::string>>;
+
+  static void read(const Fields& parent, const ConfigNode& node, Groups& groups) {
+    const auto read_axis = [&](const std::string& key, const ConfigNode& values) {
+      SweepAxis axis{.key = key, .values = {}};
+      AxisValues::read(parent, values, axis.values);
+      return axis;
+    };
+    if (node.is_map()) {
+      for (const auto& [key, values] : node.entries()) {
+        groups.push_back({read_axis(key, values)});
+      }
+      return;
     }
-    return;
-  }
-  for (const ConfigNode& group : node.items()) {
-    std::vector<SweepAxis>& axes = spec.groups.emplace_back();
-    for (const auto& [key, values] : group.entries()) {
-      axes.push_back(read_axis(key, values));
-      if (axes.back().values.size() != axes.front().values.size()) {
-        values.fail(
-            fmt::format("as many values as {}, {}", axes.front().key, axes.front().values.size()),
-            fmt::format("{}", axes.back().values.size()));
+    for (const ConfigNode& group : node.items()) {
+      std::vector<SweepAxis>& axes = groups.emplace_back();
+      for (const auto& [key, values] : group.entries()) {
+        axes.push_back(read_axis(key, values));
+        if (axes.back().values.size() != axes.front().values.size()) {
+          values.fail(
+              fmt::format("as many values as {}, {}", axes.front().key, axes.front().values.size()),
+              fmt::format("{}", axes.back().values.size()));
+        }
+      }
+      if (axes.empty()) {
+        group.fail("options that vary", "none");
       }
     }
-    if (axes.empty()) {
-      group.fail("options that vary", "none");
-    }
   }
-}
+  static void describe(Schema& schema, Groups& /*groups*/) {
+    Axes axes;
+    Named{AxisValues{}}.describe(schema.alternatives.emplace_back(), axes);
+    std::vector<Axes> groups;
+    List{Named{AxisValues{}}}.describe(schema.alternatives.emplace_back(), groups);
+  }
+};
 
-void read_options(const ConfigNode& node, SweepSpec& spec) {
-  for (const auto& [name, value] : node.entries()) {
-    std::vector<std::string> values;
-    if (value.is_sequence()) {
-      for (const ConfigNode& each : value.items()) {
-        values.push_back(each.as_string());
+// Options that all points have: a value, a list for an option that is given again, or `true`.
+struct SharedOptions {
+  using Values = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+  static void read(const Fields& parent, const ConfigNode& node, Values& options) {
+    for (const auto& [name, value] : node.entries()) {
+      std::vector<std::string> values;
+      if (value.is_sequence()) {
+        parent.read_value(List{Text{}}, value, values);
+      } else if (const std::string text = value.as_string(); text != "true") {
+        values.push_back(text);
       }
-    } else if (const std::string text = value.as_string(); text != "true") {
-      values.push_back(text);
+      options.emplace_back(name, std::move(values));
     }
-    spec.options.emplace_back(name, std::move(values));
   }
-}
+  static void describe(Schema& schema, Values& /*options*/) {
+    std::map<std::string, std::string> values;
+    Named{Either{Text{}, List{Text{}}}}.describe(schema, values);
+  }
+};
 
 void check_keys(const ConfigNode& vary, const SweepSpec& spec) {
+  if (spec.groups.empty()) {
+    vary.fail("options that vary", "none");
+  }
   std::vector<std::string> keys = spec.keys();
   std::sort(keys.begin(), keys.end());
   const auto twice = std::adjacent_find(keys.begin(), keys.end());
@@ -190,26 +242,29 @@ std::vector<std::string> SweepSpec::arguments_at(std::size_t point) const {
   return arguments;
 }
 
-SweepSpec read_sweep(ConfigDocument& document, const std::vector<SweptCommand>& commands) {
-  const ConfigNode root = document.root();
-  SweepSpec spec;
-  spec.title = root.required("title").as_string();
+void sweep_fields(Fields& fields, SweepSpec& spec, const std::vector<SweptCommand>& commands) {
+  fields.required("title", spec.title, Text{}, "The title of tables and pages.");
   std::vector<std::string_view> names;
   for (const SweptCommand& command : commands) {
     names.push_back(command.name);
   }
-  const SweptCommand& command = commands[root.required("command").as_choice(names)];
-  spec.command = command.name;
-  spec.positional = command.positional;
-  if (const auto options = root.optional("options")) {
-    read_options(*options, spec);
-  }
-  const ConfigNode vary = root.required("vary");
-  read_groups(vary, spec);
-  if (spec.groups.empty()) {
-    vary.fail("options that vary", "none");
-  }
-  check_keys(vary, spec);
+  std::size_t command = 0;
+  fields.required("command", command, Choice{names}, "The command that each point runs.");
+  spec.command = commands.at(command).name;
+  spec.positional = commands.at(command).positional;
+  fields.optional("options", spec.options, SharedOptions{},
+                  "Options that all points have: a value, a list for an option that is given "
+                  "again, or `true`.");
+  fields.required("vary", spec.groups, Vary{},
+                  "Options that vary, each with a list of values or a range; options of one "
+                  "mapping of a list go together.");
+  fields.check([&](const ConfigNode& node) { check_keys(node.required("vary"), spec); });
+}
+
+SweepSpec read_sweep(ConfigDocument& document, const std::vector<SweptCommand>& commands) {
+  SweepSpec spec;
+  read_fields(document.root(), spec,
+              [&](Fields& fields, SweepSpec& read) { sweep_fields(fields, read, commands); });
   document.finish();
   return spec;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -44,6 +45,8 @@ struct SweptCommand {
   std::string positional = {};
 };
 
+// The rows of a sweep file. Options are not looked up.
+void sweep_fields(Fields& fields, SweepSpec& spec, const std::vector<SweptCommand>& commands);
 // Throws ConfigError with the place of the mistake. Options are not looked up.
 [[nodiscard]] SweepSpec read_sweep(ConfigDocument& document,
                                    const std::vector<SweptCommand>& commands);
