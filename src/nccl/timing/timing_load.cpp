@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "nccl/timing/timing_state.h"
-#include "network/sharing/load_sum.h"
+#include "network/sharing/load_sharing.h"
 #include "sim/check.h"
 #include "sim/ids.h"
 #include "topology/graph/path.h"

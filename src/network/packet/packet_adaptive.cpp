@@ -1,55 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet/packet_adaptive.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
-#include "network/packet/packet_control.h"
 #include "network/packet/packet_engine.h"
-#include "network/packet/packet_options.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
 
 namespace trainyard {
-
-void check_adaptive(const PacketOptions& options) {
-  if (!options.adaptive || options.adaptive->unit == AdaptiveOptions::Unit::Connection) {
-    return;
-  }
-  const AdaptiveOptions& adaptive = *options.adaptive;
-  if (!std::has_single_bit(adaptive.entries)) {
-    throw ConfigError(
-        fmt::format("packet engine: expected a power of two as entries of flowlets, found {}",
-                    adaptive.entries));
-  }
-  if (adaptive.grades.step < Bytes(1) || adaptive.grades.grades < 1 || adaptive.grades.slack < 0 ||
-      adaptive.gap < SimTime()) {
-    throw ConfigError(
-        "packet engine: expected grades of at least 1 B, at least one of them, and no gap or slack "
-        "below 0, found others");
-  }
-  if (control_traits(options).telemetry != IntFormat::None) {
-    throw ConfigError(
-        "packet engine: expected a congestion control that does not look at the links of a path "
-        "where switches choose ports, since senders do not know which; found one that does");
-  }
-  if (!row_of(options.retransmission).takes_overtaking &&
-      adaptive.unit == AdaptiveOptions::Unit::Packet) {
-    throw ConfigError(
-        "packet engine: expected no go-back-N where switches choose a port for each packet, since "
-        "packets that overtake would count as lost; found it (selective repeat goes with it, or "
-        "choices for flowlets or connections)");
-  }
-  if (!options.failures.empty()) {
-    throw ConfigError(
-        "packet engine: expected no cables that fail where switches choose ports, found some");
-  }
-}
 
 std::uint64_t chooser_seed(std::uint64_t seed, NodeId node) {
   return hash64(seed ^ hash64(~std::uint64_t{node.value()}));

@@ -6,8 +6,6 @@
 #include <string_view>
 
 #include "hw/transport/transport_profile.h"
-#include "network/packet/packet_adaptive.h"
-#include "sim/check.h"
 #include "sim/config.h"
 
 namespace trainyard {

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "network/packet/packet_transport.h"
-#include "sim/check.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -143,13 +141,6 @@ std::uint32_t ReliableConnection::take_completed() {
 std::uint64_t ReliableConnection::resent() const {
   return static_cast<std::uint64_t>(
       std::visit([](const auto& rules) { return rules.sender.resent(); }, source_.rules));
-}
-
-void check_retransmission(const PacketOptions& options) {
-  if (Retransmissions::shortest_timeout(options) <= SimTime()) {
-    throw ConfigError(
-        "packet engine: expected a retransmission timeout of more than 0, found less");
-  }
 }
 
 // From here on: what the ends of the engine's connections do with it.
