@@ -27,10 +27,6 @@ std::unique_ptr<Network> make_engine(Fidelity fidelity, Simulator& simulator, Ro
 
 }  // namespace
 
-std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing) {
-  return make_network(fidelity, simulator, routing, roce_options());
-}
-
 std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing,
                                       const PacketOptions& packet) {
   auto engine = make_engine(fidelity, simulator, routing, packet);

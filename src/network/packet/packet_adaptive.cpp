@@ -71,7 +71,7 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
   if (paths.size() == 1) {
     return id;
   }
-  PacketFans::Ways ways{.firsts = {senders_.path(id)}, .hops = senders_.hops(id)};
+  PacketFans::Ways ways{.firsts = {senders_.end(id).path}, .hops = senders_.end(id).hops};
   const std::uint32_t last = ways.hops - 1;
   Picoseconds least = kNeverTime;
   for (const std::vector<LinkId>& path : paths.subspan(1)) {
@@ -79,12 +79,12 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
     ways.firsts.push_back(static_cast<std::uint32_t>(fabric_.positions().size()));
     least = std::min(least, fabric_.add_path(path));
     const std::vector<std::uint32_t>& positions = fabric_.positions();
-    CHECK(positions[ways.firsts.back()] == senders_.port(id) &&
-              positions[ways.firsts.back() + last] == positions[senders_.path(id) + last],
+    CHECK(positions[ways.firsts.back()] == senders_.end(id).port &&
+              positions[ways.firsts.back() + last] == positions[senders_.end(id).path + last],
           "ways that do not begin and end alike");
   }
   fabric_.add_fans(ways);
-  targets_.add_ways(id, {.first = senders_.path(id),
+  targets_.add_ways(id, {.first = senders_.end(id).path,
                          .others = ways.firsts[1],
                          .count = static_cast<std::uint32_t>(paths.size())});
   senders_.spread(id);
@@ -95,9 +95,9 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
 
 std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane) {
   fabric_.add_lane(lane);
-  const PacketPath path = targets_.path(twin, senders_.path(twin));
+  const PacketPath path = targets_.path(twin, senders_.end(twin).path);
   const auto id = static_cast<std::uint32_t>(senders_.count());
-  const Picoseconds least = senders_.add(path, senders_.line(twin));
+  const Picoseconds least = senders_.add(path, senders_.end(twin).rate);
   targets_.add(path);
   targets_.share_ways(id, twin);
   if (targets_.has_ways(id)) {

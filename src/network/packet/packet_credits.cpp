@@ -15,12 +15,7 @@ namespace {
 
 // Returns the packet that a port gets when credits for so many bytes are back.
 Packet credit_of(std::int64_t bytes) {
-  return {.connection = kNoIndex,
-          .position = 0,
-          .sequence = 0,
-          .wire = static_cast<std::uint16_t>(bytes),
-          .left = 0,
-          .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+  return {.wire = static_cast<std::uint16_t>(bytes), .flags = Packet::kPause | Packet::kCredit};
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, P
   if (packet.has(Packet::kControl)) {
     return;
   }
-  if (index != senders_.port(packet.connection)) {
+  if (index != senders_.end(packet.connection).port) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
       const Picoseconds time = end + credits_[ports_[before].credits].flight;

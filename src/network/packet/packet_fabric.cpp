@@ -217,12 +217,7 @@ bool PacketFabric::is_of_fabric(const Link& link) const {
 
 Picoseconds PacketFabric::idle_time(std::uint32_t first, std::uint8_t hops,
                                     std::int64_t wire) const {
-  Packet packet{.connection = 0,
-                .position = first,
-                .sequence = 0,
-                .wire = static_cast<std::uint16_t>(wire),
-                .left = hops,
-                .flags = 0};
+  Packet packet{.position = first, .wire = static_cast<std::uint16_t>(wire), .left = hops};
   Picoseconds time = 0;
   while (packet.left > 0) {
     const Port& port = ports_[positions_[packet.position]];

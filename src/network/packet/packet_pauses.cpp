@@ -113,12 +113,10 @@ void PacketWorker::tell_host(const Port& port, const Packet& packet, Picoseconds
   const PausingHost& host = fabric_.hosts()[ports_[port.opposite].host];
   if (host.counts(time)) {
     notify(port,
-           {.connection = kNoIndex,
-            .position = host.position,
-            .sequence = 0,
+           {.position = host.position,
             .wire = static_cast<std::uint16_t>(packet.wire - sizes_.around_frame),
             .left = 1,
-            .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kNak)},
+            .flags = Packet::kPause | Packet::kNak},
            time);
   }
 }

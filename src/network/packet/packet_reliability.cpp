@@ -262,7 +262,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
                             .is_marked = packet.has(Packet::kMarked),
                             .time = time});
       if (heard.is_loss) {
-        control_->on_loss(id, time);
+        control_->control(id).on_loss(SimTime(time));
       }
     }
   } else if (packet.sequence == static_cast<std::uint32_t>(Alarm::Kind::Post)) {
@@ -272,7 +272,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
     if (both.deadline() <= time) {
       both.on_timeout();
       if (control_) {
-        control_->on_timeout(id, time);
+        control_->control(id).on_timeout(SimTime(time));
       }
     }
   }

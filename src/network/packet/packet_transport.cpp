@@ -197,7 +197,7 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
   // must not matter.
   const PacketMessage& message = messages_[end.sending];
   if (control_ && message.time <= start && !fits(packet.connection, start)) {
-    control_->block(packet.connection);
+    end.is_blocked = true;
     return;
   }
   const Picoseconds time = std::max(message.time, end.next_start);
@@ -220,7 +220,7 @@ std::optional<Packet> PacketSenders::on_notice(const Packet& packet, Picoseconds
       on_grant(packet, time);
       set_ask_timer(id, notes);  // After tries in vain the time for the next one was longer.
     } else if (control_) {
-      control_->on_cnp(id, time);
+      control_->control(id).on_cnp(SimTime(time));
       resume(id, time);
     } else {
       ends_[id].was_cut = true;
@@ -412,7 +412,7 @@ void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picosec
                  .sequence = packet.sequence + 1,
                  .wire = static_cast<std::uint16_t>(fabric_.sizes().cnp),
                  .left = back.hops,
-                 .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)});
+                 .flags = Packet::kControl | Packet::kCnp});
   }
 }
 

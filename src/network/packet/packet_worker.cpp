@@ -55,8 +55,8 @@ void PacketWorker::add_ports() {
     if (port.part != part_) {
       continue;
     }
-    port.due = kNoWindow;
-    port.visited = kNoWindow;
+    port.due = kNeverWindow;
+    port.visited = kNeverWindow;
     if (port.grants != kNoIndex) {
       targets_.grants().noted(port.grants) = kNeverTime;
     }

@@ -2,7 +2,6 @@
 #include "network/sharing/fabric_cuts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
 #include "topology/graph/switch_regions.h"
@@ -15,9 +14,9 @@ bool is_between_switches(const Topology& topology, LinkId id) {
 }
 
 Load without_fabric(const Topology& topology, const Load& load) {
-  Load kept;
-  std::copy_if(load.begin(), load.end(), std::back_inserter(kept),
-               [&](const LinkWeight& one) { return !is_between_switches(topology, one.link); });
+  Load kept = load;
+  std::erase_if(kept,
+                [&](const LinkWeight& one) { return is_between_switches(topology, one.link); });
   return kept;
 }
 
