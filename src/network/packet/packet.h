@@ -48,7 +48,6 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::optional<ConnectionCounters> connection_counters(
       ConnectionId connection) const override;
 
-  [[nodiscard]] const PacketEngine& engine() const { return engine_; }
   [[nodiscard]] PacketEngine& engine() { return engine_; }
 
  private:

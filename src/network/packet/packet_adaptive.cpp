@@ -33,8 +33,7 @@ void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
     std::vector<std::pair<std::uint32_t, Group>> parts;  // Groups by port.
     for (const std::uint32_t first : group.firsts) {
       const std::uint32_t port = positions[first + group.hop];
-      auto part = std::find_if(parts.begin(), parts.end(),
-                               [&](const auto& other) { return other.first == port; });
+      auto part = std::ranges::find(parts, port, &std::pair<std::uint32_t, Group>::first);
       if (part == parts.end()) {
         parts.push_back({port, {.firsts = {}, .hop = group.hop + 1}});
         part = parts.end() - 1;
@@ -45,9 +44,7 @@ void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
       parts.resize(1);
     }
     if (parts.size() > 1) {
-      std::sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
-        return ports[a.first].link < ports[b.first].link;
-      });
+      std::ranges::sort(parts, {}, [&](const auto& part) { return ports[part.first].link; });
       fan_of_.resize(std::max(fan_of_.size(), here + std::size_t{1}), kNoIndex);
       fan_of_[here] = static_cast<std::uint32_t>(fans_.size());
       fans_.push_back({.first = static_cast<std::uint32_t>(branches_.size()),

@@ -16,16 +16,13 @@ PacketControl::PacketControl(const ControlProfile& profile, std::int64_t full_wi
 
 void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::uint32_t position,
                         std::span<const Hop> hops) {
-  const auto entry = settings_.find({line.bits_per_second(), base_rtt});
   const ControlSettings& settings =
-      entry != settings_.end()
-          ? entry->second
-          : settings_
-                .try_emplace(
-                    {line.bits_per_second(), base_rtt},
-                    profile_.settings(
-                        {.line = line, .base_rtt = SimTime(base_rtt), .packet = Bytes(full_wire_)}))
-                .first->second;
+      settings_
+          .try_emplace(
+              {line.bits_per_second(), base_rtt},
+              profile_.settings(
+                  {.line = line, .base_rtt = SimTime(base_rtt), .packet = Bytes(full_wire_)}))
+          .first->second;
   senders_.push_back({.settings = &settings,
                       .control = SenderControl(settings),
                       .hops = static_cast<std::uint16_t>(hops.size()),

@@ -226,13 +226,10 @@ void PacketSenders::set_ask_timer(std::uint32_t id, PacketNotes& notes) {
 }
 
 Packet PacketTargets::grant_packet(std::uint32_t id, Picoseconds time) const {
-  const PacketPath back = way_back(ends_[id], id, time);
-  return {.connection = id,
-          .position = back.reverse,
-          .sequence = grants_.granted(id),
-          .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-          .left = back.hops,
-          .flags = Packet::kControl | Packet::kCnp};
+  return on_way_back(ends_[id], id, time,
+                     {.sequence = grants_.granted(id),
+                      .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                      .flags = Packet::kCnp});
 }
 
 // Something is at the end of a link with a pacer.

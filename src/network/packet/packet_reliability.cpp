@@ -236,16 +236,13 @@ void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picos
   }
   answer_mark(end, packet, time, answers, notes);
   if (said.is_sent) {
-    const PacketPath back = way_back(end, packet.connection, time);
     ++notes.counts.acks;
+    const unsigned nak = said.is_nak ? Packet::kNak : 0U;
     answers.add(
-        {.connection = packet.connection,
-         .position = back.reverse,
-         .sequence = said.number,
-         .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-         .left = back.hops,
-         .flags = static_cast<std::uint8_t>(Packet::kControl | (packet.flags & Packet::kMarked) |
-                                            (said.is_nak ? Packet::kNak : 0))});
+        on_way_back(end, packet.connection, time,
+                    {.sequence = said.number,
+                     .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                     .flags = static_cast<std::uint8_t>((packet.flags & Packet::kMarked) | nak)}));
   }
 }
 

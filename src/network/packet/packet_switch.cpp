@@ -32,14 +32,10 @@ std::int64_t below_threshold(Bytes shared, int exponent) {
 }  // namespace
 
 std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
-  std::uint32_t number = 0;
-  for (const LinkId link : topology_.links_from(node)) {
-    if (link == out) {
-      return number;
-    }
-    ++number;
-  }
-  CHECK(false, "a link of another node");
+  const auto links = topology_.links_from(node);
+  const auto found = std::ranges::find(links, out);
+  CHECK(found != links.end(), "a link of another node");
+  return static_cast<std::uint32_t>(found - links.begin());
 }
 
 IngressLimits PacketFabric::ingress_limits(const Link& link) const {
@@ -412,21 +408,17 @@ void PacketWorker::release(Port& port, PacketSwitch& node) {
 // Tells the sender of an ingress group to stop or to go on: a PFC frame goes out by the link back,
 // before all that waits there.
 void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time) {
-  for (const std::uint32_t index : node.ports) {
-    Port& port = ports_[index];
-    if (port.out != place.in_port) {
-      continue;
-    }
-    port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
-    ++port.urgent;
-    port.free_at = std::max(port.free_at, time);
-    port.counters.pauses_sent += stop ? 1 : 0;
-    node.stopped = stop ? node.stopped + 1 : node.stopped - 1;
-    ++node.to_send;
-    push_start(index);
-    return;
-  }
-  CHECK(false, "a packet came by a link without a way back");
+  const auto found = std::ranges::find(node.ports, place.in_port,
+                                       [&](std::uint32_t index) { return ports_[index].out; });
+  CHECK(found != node.ports.end(), "a packet came by a link without a way back");
+  Port& port = ports_[*found];
+  port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
+  ++port.urgent;
+  port.free_at = std::max(port.free_at, time);
+  port.counters.pauses_sent += stop ? 1 : 0;
+  node.stopped = stop ? node.stopped + 1 : node.stopped - 1;
+  ++node.to_send;
+  push_start(*found);
 }
 
 void PacketWorker::send_pause(Port& port, Picoseconds start) {

@@ -237,12 +237,13 @@ class PacketTargets {
 
   void count_way(const ReceivingEnd& end, const Packet& packet);
   void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
-  [[nodiscard]] PacketPath way_back(const ReceivingEnd& end, std::uint32_t connection,
-                                    Picoseconds time) const;
+  // The packet, with its number, size and flags, as a control packet to the source at `time`.
+  [[nodiscard]] Packet on_way_back(const ReceivingEnd& end, std::uint32_t connection,
+                                   Picoseconds time, Packet packet) const;
   void take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketNotes& notes);
   void answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                    PacketAnswers& answers, PacketNotes& notes) const;
-  void answer(ReceivingEnd& end, const Packet& packet, PacketAnswers& answers,
+  void answer(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketAnswers& answers,
               PacketNotes& notes) const;
   // packet_reliability.cpp
   void take_reliably(ReceivingEnd& end, const Packet& packet, Picoseconds time,
