@@ -53,7 +53,7 @@ struct TracedRun {
     stats = engine.stats();
     exact_windows = engine.counts().exact_windows;
     deadlock = engine.deadlock();
-    for (const Port& port : engine.ports()) {
+    for (const Port& port : engine.fabric().ports()) {
       paused[port.link] = SimTime(engine.paused_time(port));
     }
   }

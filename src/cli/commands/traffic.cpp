@@ -125,7 +125,7 @@ TrafficRun simulate(const Cluster& cluster, const TrafficSpec& spec, Simulator& 
 bool has_priority(const TrafficGroup& group) {
   const auto* listed = std::get_if<ListedTraffic>(&group.pattern);
   return group.priority ||
-         (listed != nullptr && std::ranges::any_of(listed->flows, [](const ListedFlow& flow) {
+         (listed != nullptr && std::ranges::any_of(listed->flows, [](const FlowStart& flow) {
             return flow.priority.has_value();
           }));
 }

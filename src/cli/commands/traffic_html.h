@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "network/contract/port_counters.h"
+#include "network/contract/network.h"
 #include "network/traffic/traffic_run.h"
 #include "network/traffic/traffic_spec.h"
 #include "report/html/html_report.h"

@@ -13,7 +13,7 @@
 
 #include "nccl/timing/timing_state.h"
 #include "nccl/tuning/point_to_point.h"
-#include "network/sharing/load_sum.h"
+#include "network/sharing/load_sharing.h"
 #include "sim/check.h"
 #include "sim/ids.h"
 #include "topology/graph/path.h"

@@ -20,6 +20,16 @@ std::string_view to_string(Fidelity fidelity) {
   CHECK(false, "unknown fidelity");
 }
 
+std::vector<LinkUse> use_of(std::span<const Bytes> bytes) {
+  std::vector<LinkUse> use;
+  for (std::uint32_t link = 0; link < bytes.size(); ++link) {
+    if (bytes[link] > Bytes(0)) {
+      use.push_back({.link = LinkId(link), .bytes = bytes[link]});
+    }
+  }
+  return use;
+}
+
 void throw_unreachable(const Topology& topology, NodeId source, NodeId target) {
   throw ConfigError(fmt::format("no path leads from {} to {}: the cluster does not connect them",
                                 topology.node(source).name, topology.node(target).name));

@@ -10,31 +10,22 @@
 #include "sim/check.h"
 
 namespace trainyard {
-namespace {
-
-std::unique_ptr<Network> make_engine(Fidelity fidelity, Simulator& simulator, Routing& routing,
-                                     const PacketOptions& packet) {
-  switch (fidelity) {
-    case Fidelity::Analytical:
-      return std::make_unique<AnalyticalNetwork>(simulator, routing);
-    case Fidelity::Flow:
-      return std::make_unique<FlowNetwork>(simulator, routing);
-    case Fidelity::Packet:
-      return std::make_unique<PacketNetwork>(simulator, routing, packet);
-  }
-  CHECK(false, "unknown fidelity");
-}
-
-}  // namespace
-
-std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing) {
-  return make_network(fidelity, simulator, routing, roce_options());
-}
 
 std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing,
                                       const PacketOptions& packet) {
-  auto engine = make_engine(fidelity, simulator, routing, packet);
-  if (!routing.policy().sprays || fidelity == Fidelity::Packet) {
+  std::unique_ptr<Network> engine;
+  switch (fidelity) {
+    case Fidelity::Analytical:
+      engine = std::make_unique<AnalyticalNetwork>(simulator, routing);
+      break;
+    case Fidelity::Flow:
+      engine = std::make_unique<FlowNetwork>(simulator, routing);
+      break;
+    case Fidelity::Packet:  // It sprays packets itself.
+      return std::make_unique<PacketNetwork>(simulator, routing, packet);
+  }
+  CHECK(engine != nullptr, "unknown fidelity");
+  if (!routing.policy().sprays) {
     return engine;
   }
   return std::make_unique<SprayNetwork>(simulator, routing, std::move(engine));

@@ -10,10 +10,9 @@
 namespace trainyard {
 
 // The engine, sprayed over all paths where the routing says so. `simulator` and `routing` must
-// outlive the network. `packet` is for the packet engine; without it that is roce_options().
+// outlive the network. `packet` is for the packet engine.
 [[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
-                                                    Routing& routing);
-[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
-                                                    Routing& routing, const PacketOptions& packet);
+                                                    Routing& routing,
+                                                    const PacketOptions& packet = roce_options());
 
 }  // namespace trainyard

@@ -69,22 +69,13 @@ SimTime AnalyticalNetwork::quiet_time() const {
 }
 
 NetworkStats AnalyticalNetwork::stats() const {
-  return {.messages = messages_,
-          .bytes = bytes_,
-          .connections = connections_.size(),
-          .path_classes = 0,
-          .solves = 0,
-          .rate_changes = 0};
+  return {.messages = messages_, .bytes = bytes_, .connections = connections_.size()};
 }
 
 std::vector<LinkUse> AnalyticalNetwork::link_use() const {
-  std::vector<LinkUse> use;
-  for (std::uint32_t link = 0; link < loads_.size(); ++link) {
-    if (loads_[link].bytes > Bytes(0)) {
-      use.push_back({.link = LinkId(link), .bytes = loads_[link].bytes});
-    }
-  }
-  return use;
+  std::vector<Bytes> bytes(loads_.size());
+  std::ranges::transform(loads_, bytes.begin(), &LinkLoad::bytes);
+  return use_of(bytes);
 }
 
 }  // namespace trainyard

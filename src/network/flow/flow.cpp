@@ -361,13 +361,7 @@ std::vector<LinkUse> FlowNetwork::link_use() const {
       bytes[link] += classes_[index].bytes;
     }
   }
-  std::vector<LinkUse> use;
-  for (std::uint32_t link = 0; link < bytes.size(); ++link) {
-    if (bytes[link] > Bytes(0)) {
-      use.push_back({.link = LinkId(link), .bytes = bytes[link]});
-    }
-  }
-  return use;
+  return use_of(bytes);
 }
 
 }  // namespace trainyard

@@ -61,10 +61,6 @@ class MaxMinSolver {
 
   // Sets the number of flows. Rates are stale until solve().
   void set_multiplicity(ClassIndex index, std::uint32_t flows);
-  [[nodiscard]] std::uint32_t multiplicity(ClassIndex index) const {
-    return classes_[index].wanted;
-  }
-  [[nodiscard]] bool stale() const { return !changed_.empty(); }
 
   // Makes all rates max-min fair. Returns the classes that have flows and another rate or another
   // number of flows than before, each once, in any order; the span holds until the next call.

@@ -54,14 +54,6 @@ class SprayNetwork final : public Network, private EventHandler {
   // Messages and connections as seen from above; a message counts when it is complete.
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override { return engine_->link_use(); }
-  [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override {
-    return engine_->port_counters();
-  }
-  // Each path is a connection.
-  [[nodiscard]] std::optional<PacketSamples> samples() const override { return engine_->samples(); }
-  [[nodiscard]] std::optional<std::string> complaint() const override {
-    return engine_->complaint();
-  }
 
  private:
   struct Message {

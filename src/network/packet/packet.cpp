@@ -67,7 +67,7 @@ PacketNetwork::PacketNetwork(Simulator& simulator, Routing& routing, const Packe
       simulator_(simulator),
       routing_(routing),
       engine_(routing.topology(), options_for(routing, options)),
-      ways_(routing_of_ways(routing, engine_.options())),
+      ways_(routing_of_ways(routing, engine_.fabric().options())),
       paths_(ways_ ? *ways_ : routing) {
   if (options.convergence) {
     expect_failures(options);
@@ -282,9 +282,6 @@ NetworkStats PacketNetwork::stats() const {
   return {.messages = counts.messages + local_messages_,
           .bytes = Bytes(counts.bytes) + local_bytes_,
           .connections = connections_.size(),
-          .path_classes = 0,
-          .solves = 0,
-          .rate_changes = 0,
           .packets = engine_.stats()};
 }
 
@@ -336,7 +333,7 @@ std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
     const LinkId link(number);
     if (const Port* const port = engine_.port(link)) {
       const PortTally& counted = port->counters;
-      const PacketLosses::Tally lost = engine_.losses().tally(link);
+      const PacketLosses::Tally lost = engine_.fabric().losses().tally(link);
       all.push_back({.link = link,
                      .packets = counted.packets,
                      .bytes = Bytes(static_cast<std::int64_t>(counted.bytes)),
@@ -380,21 +377,7 @@ std::optional<PacketSamples> PacketNetwork::samples() const {
 std::optional<ConnectionCounters> PacketNetwork::connection_counters(
     ConnectionId connection) const {
   const std::uint32_t number = connections_[connection.value()];
-  if (number == kNoIndex) {
-    return ConnectionCounters{};
-  }
-  return ConnectionCounters{.packets = engine_.packets(number),
-                            .retransmitted = engine_.resent(number),
-                            .timeouts = engine_.timeouts(number),
-                            .congestion_notifications = engine_.cnps(number)};
-}
-
-std::vector<LinkUse> PacketNetwork::link_use() const {
-  std::vector<LinkUse> use;
-  for (const auto& [link, bytes] : engine_.payload_by_link()) {
-    use.push_back({.link = link, .bytes = Bytes(bytes)});
-  }
-  return use;
+  return number == kNoIndex ? ConnectionCounters{} : engine_.counters(number);
 }
 
 }  // namespace trainyard

@@ -37,7 +37,7 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;
-  [[nodiscard]] std::vector<LinkUse> link_use() const override;
+  [[nodiscard]] std::vector<LinkUse> link_use() const override { return engine_.payload_by_link(); }
 
   // Explains, when nothing is left to happen, what became of the messages that are not complete, in
   // one line, with the links of a deadlock by name. Nothing if all are complete.
@@ -48,7 +48,6 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::optional<ConnectionCounters> connection_counters(
       ConnectionId connection) const override;
 
-  [[nodiscard]] const PacketEngine& engine() const { return engine_; }
   [[nodiscard]] PacketEngine& engine() { return engine_; }
 
  private:

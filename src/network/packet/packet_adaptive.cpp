@@ -1,55 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet/packet_adaptive.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
-#include "network/packet/packet_control.h"
 #include "network/packet/packet_engine.h"
-#include "network/packet/packet_options.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
 
 namespace trainyard {
-
-void check_adaptive(const PacketOptions& options) {
-  if (!options.adaptive || options.adaptive->unit == AdaptiveOptions::Unit::Connection) {
-    return;
-  }
-  const AdaptiveOptions& adaptive = *options.adaptive;
-  if (!std::has_single_bit(adaptive.entries)) {
-    throw ConfigError(
-        fmt::format("packet engine: expected a power of two as entries of flowlets, found {}",
-                    adaptive.entries));
-  }
-  if (adaptive.grades.step < Bytes(1) || adaptive.grades.grades < 1 || adaptive.grades.slack < 0 ||
-      adaptive.gap < SimTime()) {
-    throw ConfigError(
-        "packet engine: expected grades of at least 1 B, at least one of them, and no gap or slack "
-        "below 0, found others");
-  }
-  if (control_traits(options).telemetry != IntFormat::None) {
-    throw ConfigError(
-        "packet engine: expected a congestion control that does not look at the links of a path "
-        "where switches choose ports, since senders do not know which; found one that does");
-  }
-  if (!row_of(options.retransmission).takes_overtaking &&
-      adaptive.unit == AdaptiveOptions::Unit::Packet) {
-    throw ConfigError(
-        "packet engine: expected no go-back-N where switches choose a port for each packet, since "
-        "packets that overtake would count as lost; found it (selective repeat goes with it, or "
-        "choices for flowlets or connections)");
-  }
-  if (!options.failures.empty()) {
-    throw ConfigError(
-        "packet engine: expected no cables that fail where switches choose ports, found some");
-  }
-}
 
 std::uint64_t chooser_seed(std::uint64_t seed, NodeId node) {
   return hash64(seed ^ hash64(~std::uint64_t{node.value()}));
@@ -72,8 +33,7 @@ void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
     std::vector<std::pair<std::uint32_t, Group>> parts;  // Groups by port.
     for (const std::uint32_t first : group.firsts) {
       const std::uint32_t port = positions[first + group.hop];
-      auto part = std::find_if(parts.begin(), parts.end(),
-                               [&](const auto& other) { return other.first == port; });
+      auto part = std::ranges::find(parts, port, &std::pair<std::uint32_t, Group>::first);
       if (part == parts.end()) {
         parts.push_back({port, {.firsts = {}, .hop = group.hop + 1}});
         part = parts.end() - 1;
@@ -84,9 +44,7 @@ void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
       parts.resize(1);
     }
     if (parts.size() > 1) {
-      std::sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
-        return ports[a.first].link < ports[b.first].link;
-      });
+      std::ranges::sort(parts, {}, [&](const auto& part) { return ports[part.first].link; });
       fan_of_.resize(std::max(fan_of_.size(), here + std::size_t{1}), kNoIndex);
       fan_of_[here] = static_cast<std::uint32_t>(fans_.size());
       fans_.push_back({.first = static_cast<std::uint32_t>(branches_.size()),
@@ -110,7 +68,7 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
   if (paths.size() == 1) {
     return id;
   }
-  PacketFans::Ways ways{.firsts = {senders_.path(id)}, .hops = senders_.hops(id)};
+  PacketFans::Ways ways{.firsts = {senders_.end(id).path}, .hops = senders_.end(id).hops};
   const std::uint32_t last = ways.hops - 1;
   Picoseconds least = kNeverTime;
   for (const std::vector<LinkId>& path : paths.subspan(1)) {
@@ -118,12 +76,12 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
     ways.firsts.push_back(static_cast<std::uint32_t>(fabric_.positions().size()));
     least = std::min(least, fabric_.add_path(path));
     const std::vector<std::uint32_t>& positions = fabric_.positions();
-    CHECK(positions[ways.firsts.back()] == senders_.port(id) &&
-              positions[ways.firsts.back() + last] == positions[senders_.path(id) + last],
+    CHECK(positions[ways.firsts.back()] == senders_.end(id).port &&
+              positions[ways.firsts.back() + last] == positions[senders_.end(id).path + last],
           "ways that do not begin and end alike");
   }
   fabric_.add_fans(ways);
-  targets_.add_ways(id, {.first = senders_.path(id),
+  targets_.add_ways(id, {.first = senders_.end(id).path,
                          .others = ways.firsts[1],
                          .count = static_cast<std::uint32_t>(paths.size())});
   senders_.spread(id);
@@ -134,9 +92,9 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
 
 std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane) {
   fabric_.add_lane(lane);
-  const PacketPath path = targets_.path(twin, senders_.path(twin));
+  const PacketPath path = targets_.path(twin, senders_.end(twin).path);
   const auto id = static_cast<std::uint32_t>(senders_.count());
-  const Picoseconds least = senders_.add(path, senders_.line(twin));
+  const Picoseconds least = senders_.add(path, senders_.end(twin).rate);
   targets_.add(path);
   targets_.share_ways(id, twin);
   if (targets_.has_ways(id)) {

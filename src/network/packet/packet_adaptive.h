@@ -19,11 +19,6 @@
 
 namespace trainyard {
 
-struct PacketOptions;
-
-// Throws ConfigError for choices that make no sense, or do not go with the other options.
-void check_adaptive(const PacketOptions& options);
-
 // Returns the seed of the draws of a switch.
 [[nodiscard]] std::uint64_t chooser_seed(std::uint64_t seed, NodeId node);
 

@@ -16,16 +16,13 @@ PacketControl::PacketControl(const ControlProfile& profile, std::int64_t full_wi
 
 void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::uint32_t position,
                         std::span<const Hop> hops) {
-  const auto entry = settings_.find({line.bits_per_second(), base_rtt});
   const ControlSettings& settings =
-      entry != settings_.end()
-          ? entry->second
-          : settings_
-                .try_emplace(
-                    {line.bits_per_second(), base_rtt},
-                    profile_.settings(
-                        {.line = line, .base_rtt = SimTime(base_rtt), .packet = Bytes(full_wire_)}))
-                .first->second;
+      settings_
+          .try_emplace(
+              {line.bits_per_second(), base_rtt},
+              profile_.settings(
+                  {.line = line, .base_rtt = SimTime(base_rtt), .packet = Bytes(full_wire_)}))
+          .first->second;
   senders_.push_back({.settings = &settings,
                       .control = SenderControl(settings),
                       .hops = static_cast<std::uint16_t>(hops.size()),
@@ -222,26 +219,6 @@ void PacketControl::go_back(std::uint32_t connection, std::uint32_t number) {
   }
 }
 
-void PacketControl::on_loss(std::uint32_t connection, Picoseconds now) {
-  senders_[connection].control.on_loss(SimTime(now));
-}
-
-void PacketControl::on_timeout(std::uint32_t connection, Picoseconds now) {
-  senders_[connection].control.on_timeout(SimTime(now));
-}
-
-void PacketControl::add_backlog(std::uint32_t connection, std::int64_t wire) {
-  senders_[connection].control.add(Bytes(wire), Bytes(in_flight(connection)));
-}
-
-void PacketControl::on_credit(std::uint32_t connection, std::int64_t bytes) {
-  senders_[connection].control.on_credit(Bytes(bytes));
-}
-
-void PacketControl::on_cnp(std::uint32_t connection, Picoseconds now) {
-  senders_[connection].control.on_cnp(SimTime(now));
-}
-
 // From here on: what the ends of the engine's connections do with it.
 
 // Ports of the fabric on a path.
@@ -297,7 +274,7 @@ bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {
 // It leaves the line until there is room for its next packet.
 void PacketSenders::put_aside(std::uint32_t id) {
   if (reliable_.empty()) {
-    control_->block(id);
+    ends_[id].is_blocked = true;
   } else {
     ends_[id].is_in_line = false;
   }
@@ -321,14 +298,14 @@ void PacketSenders::pace_controlled(const Port& port, const Packet& packet, Pico
 // packet again. A message that is only sent later is not in line yet: whether it is known must not
 // matter.
 void PacketSenders::repace(std::uint32_t id, Picoseconds time) {
-  const bool pauses = control_->pauses(id);
-  if (!pauses && !control_->was_pausing(id)) {
+  SendingEnd& end = ends_[id];
+  const bool pauses = control_->control(id).pauses();
+  if (!pauses && !end.was_pausing) {
     return;
   }
-  control_->keep_pausing(id, pauses);
-  SendingEnd& end = ends_[id];
+  end.was_pausing = pauses;
   const bool waits =
-      reliable_.empty() ? end.sending != kNoIndex && !control_->is_blocked(id) : end.is_in_line;
+      reliable_.empty() ? end.sending != kNoIndex && !end.is_blocked : end.is_in_line;
   const Picoseconds sent = waits && reliable_.empty() ? messages_[end.sending].time : 0;
   if (pauses && waits && sent <= time) {
     return;
@@ -355,10 +332,10 @@ void PacketSenders::resume(std::uint32_t id, Picoseconds time) {
     }
     return;
   }
-  if (!control_ || !control_->is_blocked(id) || !fits(id, time)) {
+  if (!end.is_blocked || !fits(id, time)) {
     return;
   }
-  control_->unblock(id);
+  end.is_blocked = false;
   const PacketMessage& message = messages_[end.sending];
   sources_[end.source].wait(id, std::max({time, message.time, end.next_start}), message.order);
 }

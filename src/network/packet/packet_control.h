@@ -66,9 +66,6 @@ class PacketControl {
   void add_way(std::uint32_t connection, std::uint32_t position, std::span<const Hop> hops);
   // Its packets may overtake each other: an ACK is for one packet only.
   void spread(std::uint32_t connection) { senders_[connection].is_spread = true; }
-  [[nodiscard]] bool is_spread(std::uint32_t connection) const {
-    return senders_[connection].is_spread;
-  }
 
   // Returns whether this packet, next in its connection or sent again, may begin at `now`: the
   // window or the credit has room for it, or nothing is under way, or it is under way already.
@@ -81,26 +78,12 @@ class PacketControl {
   void on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked, Picoseconds now);
   // All packets from `number` on are sent again: none of them is under way.
   void go_back(std::uint32_t connection, std::uint32_t number);
-  void on_loss(std::uint32_t connection, Picoseconds now);
-  void on_timeout(std::uint32_t connection, Picoseconds now);
-  void on_cnp(std::uint32_t connection, Picoseconds now);
-  // Receiver credits report that there is more to send, and that more was granted.
-  void add_backlog(std::uint32_t connection, std::int64_t wire);
-  void on_credit(std::uint32_t connection, std::int64_t bytes);
   // The packet `sequence` begins at the port that is at `position` of the path.
   void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
              const Stamp& stamp);
 
   // Returns the rate in bits per second, as of `now`.
   [[nodiscard]] std::uint64_t rate(std::uint32_t connection, Picoseconds now);
-  // In a window below one packet, the pause behind a packet is as long as the last ACK makes it,
-  // and is over once the window is one packet again.
-  [[nodiscard]] bool pauses(std::uint32_t connection) const {
-    return senders_[connection].control.pauses();
-  }
-  [[nodiscard]] bool was_pausing(std::uint32_t connection) const {
-    return senders_[connection].was_pausing;
-  }
   // The packet that began last.
   struct Last {
     Picoseconds start = 0;
@@ -109,20 +92,14 @@ class PacketControl {
   [[nodiscard]] const Last& last(std::uint32_t connection) const {
     return senders_[connection].last;
   }
-  void keep_pausing(std::uint32_t connection, bool pauses) {
-    senders_[connection].was_pausing = pauses;
-  }
-
-  // A connection that waits for room in its window: whoever puts it aside says so here.
-  void block(std::uint32_t connection) { senders_[connection].is_blocked = true; }
-  void unblock(std::uint32_t connection) { senders_[connection].is_blocked = false; }
-  [[nodiscard]] bool is_blocked(std::uint32_t connection) const {
-    return senders_[connection].is_blocked;
-  }
 
   [[nodiscard]] std::int64_t in_flight(std::uint32_t connection) const {
     const Sender& sender = senders_[connection];
     return static_cast<std::int64_t>(sender.sent - sender.acked);
+  }
+  // The control itself, to be told of all that is no packet and no ACK: losses, CNPs, credits.
+  [[nodiscard]] SenderControl& control(std::uint32_t connection) {
+    return senders_[connection].control;
   }
   [[nodiscard]] const SenderControl& control(std::uint32_t connection) const {
     return senders_[connection].control;
@@ -158,8 +135,6 @@ class PacketControl {
     std::uint32_t highest = 0;  // Packets before this one were sent, once at least.
     Last last = {};
     std::uint16_t hops = 0;
-    bool is_blocked = false;
-    bool was_pausing = false;
     bool is_spread = false;
     std::vector<Sent> flight;  // Indexed by the number of the packet, modulo a power of two.
     std::vector<Way> ways;     // HPCC; by position.

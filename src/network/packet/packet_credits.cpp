@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/packet/packet_credits.h"
-
+// Credits of links in the packet engine (packet_fabric.h).
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "hw/switch/link_credits.h"
 #include "network/packet/packet_worker.h"
@@ -15,12 +15,7 @@ namespace {
 
 // Returns the packet that a port gets when credits for so many bytes are back.
 Packet credit_of(std::int64_t bytes) {
-  return {.connection = kNoIndex,
-          .position = 0,
-          .sequence = 0,
-          .wire = static_cast<std::uint16_t>(bytes),
-          .left = 0,
-          .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+  return {.wire = static_cast<std::uint16_t>(bytes), .flags = Packet::kPause | Packet::kCredit};
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, P
   if (packet.has(Packet::kControl)) {
     return;
   }
-  if (index != senders_.port(packet.connection)) {
+  if (index != senders_.end(packet.connection).port) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
       const Picoseconds time = end + credits_[ports_[before].credits].flight;
@@ -102,9 +97,9 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, P
 
 void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
   Port& port = ports_[index];
-  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  std::vector<LinkCredits::Return>& returns = credits_[port.credits].returns;
   returns.push_back({.time = time, .bytes = bytes});
-  std::push_heap(returns.begin(), returns.end(), comes_later);
+  std::push_heap(returns.begin(), returns.end(), std::greater<>());
   add_port_to_calendar(port, index, time);
 }
 
@@ -112,11 +107,11 @@ void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int6
 void PacketWorker::pull_credits(std::uint32_t index) {
   const Port& port = ports_[index];
   const std::uint32_t by = by_link(port.link, DueKind::Credit);
-  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  std::vector<LinkCredits::Return>& returns = credits_[port.credits].returns;
   while (!returns.empty() && returns.front().time < end_time_) {
-    const CreditReturn& back = returns.front();
+    const LinkCredits::Return& back = returns.front();
     get({.time = back.time, .packet = credit_of(back.bytes), .by = by, .next = index});
-    std::pop_heap(returns.begin(), returns.end(), comes_later);
+    std::pop_heap(returns.begin(), returns.end(), std::greater<>());
     returns.pop_back();
   }
 }

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deadlock: links that are stopped, by PFC or for lack of credits, because of each other.
-#include <algorithm>
+#include <set>
+#include <utility>
 
 #include "network/packet/packet_engine.h"
+#include "topology/graph/dependency_graph.h"
 
 namespace trainyard {
 
 // An edge leads from a stopped port to each stopped port in whose queue packets wait that came by
-// the first: they fill the buffer for which the first was stopped. A walk from every port in turn,
-// along the first edge that is not explored yet, either ends or meets itself.
-// Lanes are stopped one by one, so each lane of a port is such a port.
+// the first: they fill the buffer for which the first was stopped. Lanes are stopped one by one, so
+// each lane of a port is such a port.
 std::vector<LinkId> PacketEngine::deadlock() const {
   const std::vector<Port>& ports = fabric_.ports();
-  constexpr std::uint32_t kLanes = LaneOptions::kLanes;
+  DependencyGraph graph(static_cast<std::uint32_t>(ports.size()), LaneOptions::kLanes);
   const auto is_stopped = [&](std::uint32_t index, std::uint32_t lane) {
     const Port& port = ports[index];
     return port.lanes == kNoIndex ? port.is_stopped() : fabric_.lanes()[port.lanes].is_paused(lane);
   };
   const auto vertex = [&](std::uint32_t index, std::uint32_t lane) {
-    return index * kLanes + (ports[index].lanes == kNoIndex ? 0 : lane);
+    return graph.buffer(LinkId(index), ports[index].lanes == kNoIndex ? 0 : static_cast<int>(lane));
   };
-  std::vector<std::vector<std::uint32_t>> waits_for(ports.size() * kLanes);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   const auto add_edges = [&](std::uint32_t index, const Ring<Packet>& queue) {
     for (std::uint32_t i = 0; i < queue.size(); ++i) {
       const std::uint32_t lane = fabric_.lane_of(queue.at(i).connection);
       const std::uint32_t before = fabric_.positions()[queue.at(i).position - 1];
-      std::vector<std::uint32_t>& edges = waits_for[vertex(before, lane)];
-      const std::uint32_t edge = vertex(index, lane);
-      const bool is_new = std::find(edges.begin(), edges.end(), edge) == edges.end();
-      if (is_stopped(index, lane) && is_stopped(before, lane) && is_new) {
+      const std::pair edge(vertex(before, lane), vertex(index, lane));
+      if (is_stopped(index, lane) && is_stopped(before, lane) && known.insert(edge).second) {
         edges.push_back(edge);
       }
     }
@@ -42,37 +42,15 @@ std::vector<LinkId> PacketEngine::deadlock() const {
       }
     }
   }
-  enum class State : std::uint8_t { Unknown, OnTheWay, Done };
-  std::vector<State> states(waits_for.size(), State::Unknown);
-  std::vector<std::uint32_t> way;
-  for (std::uint32_t first = 0; first < states.size(); ++first) {
-    if (states[first] == State::Unknown) {
-      way.push_back(first);
-      states[first] = State::OnTheWay;
-    }
-    while (!way.empty()) {
-      std::vector<std::uint32_t>& edges = waits_for[way.back()];
-      if (edges.empty()) {
-        states[way.back()] = State::Done;
-        way.pop_back();
-        continue;
-      }
-      const std::uint32_t next = edges.back();
-      edges.pop_back();
-      if (states[next] == State::OnTheWay) {
-        std::vector<LinkId> cycle;
-        for (auto port = std::find(way.begin(), way.end(), next); port != way.end(); ++port) {
-          cycle.emplace_back(ports[*port / kLanes].link);
-        }
-        return cycle;
-      }
-      if (states[next] == State::Unknown) {
-        states[next] = State::OnTheWay;
-        way.push_back(next);
-      }
-    }
+  // Walks take the edge first that was found last.
+  for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
+    graph.add(edge->first, edge->second);
   }
-  return {};
+  std::vector<LinkId> cycle = graph.find_cycle();  // By the numbers of ports.
+  for (LinkId& link : cycle) {
+    link = LinkId(ports[link.value()].link);
+  }
+  return cycle;
 }
 
 }  // namespace trainyard

@@ -3,7 +3,6 @@
 #include "network/packet/packet_engine.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -49,7 +48,7 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
 }
 
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
-  CHECK(links.size() == senders_.hops(id), "sprayed paths of different lengths");
+  CHECK(links.size() == senders_.end(id).hops, "sprayed paths of different lengths");
   if (!row_of(fabric_.options().retransmission).takes_overtaking) {
     throw ConfigError(
         "packet engine: expected no go-back-N over sprayed paths, where packets that overtake "
@@ -59,9 +58,9 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
   const Picoseconds least = fabric_.add_path(links);
   const PacketPath path = targets_.path(id, first);
   const std::vector<std::uint32_t>& positions = fabric_.positions();
-  const std::uint32_t last = senders_.hops(id) - 1U;
-  CHECK(positions[first] == senders_.port(id) &&
-            positions[first + last] == positions[senders_.path(id) + last],
+  const std::uint32_t last = senders_.end(id).hops - 1U;
+  CHECK(positions[first] == senders_.end(id).port &&
+            positions[first + last] == positions[senders_.end(id).path + last],
         "sprayed paths that do not begin and end alike");
   targets_.spray(id, senders_.add_alternative(path, id));
   set_up_ports();
@@ -78,8 +77,9 @@ void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const L
   path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
   least = std::min(least, fabric_.add_way_back(links));
   const std::vector<std::uint32_t>& positions = fabric_.positions();
-  CHECK(positions[path.first] == senders_.port(id) &&
-            positions[path.reverse - 1] == positions[senders_.path(id) + senders_.hops(id) - 1U],
+  CHECK(positions[path.first] == senders_.end(id).port &&
+            positions[path.reverse - 1] ==
+                positions[senders_.end(id).path + senders_.end(id).hops - 1U],
         "another path that does not begin and end alike");
   fabric_.routes().add(id, time, path);
   senders_.add_way(id, path);
@@ -122,11 +122,11 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   }
   const std::uint32_t slot = messages_.add(message);
   if (!targets_.expect(id, slot)) {
-    messages_.append(senders_.last(id), slot);
+    messages_.append(senders_.end(id).last, slot);
   }
-  PacketWorker& worker = worker_of(senders_.port(id));
+  PacketWorker& worker = worker_of(senders_.end(id).port);
   if (senders_.post(id, slot, worker.notes())) {
-    worker.schedule(senders_.port(id));
+    worker.schedule(senders_.end(id).port);
   }
 }
 
@@ -181,18 +181,7 @@ void PacketEngine::run_workers(std::uint64_t number) {
     }
     return;
   }
-  struct Round {
-    PacketWorker::Workers workers;
-    std::uint64_t round;
-    std::uint64_t number;
-  };
-  Round round{.workers = workers_, .round = windows_, .number = number};
-  pool_->do_all(
-      [](void* context, std::uint32_t part) {
-        const Round& all = *static_cast<const Round*>(context);
-        all.workers[part]->run(all.number, all.workers, all.round);
-      },
-      &round);
+  pool_->do_all([&](std::uint32_t part) { workers_[part]->run(number, workers_, windows_); });
 }
 
 // Collects what was noted in the window, in an order that no way of working through it changes.

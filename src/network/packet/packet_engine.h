@@ -94,12 +94,12 @@ class PacketEngine {
   // then of send().
   void run_window(std::vector<Completion>& completions);
 
-  // Returns the options as they were given, but with as many packets for an ACK as the control asks
-  // for.
-  [[nodiscard]] const PacketOptions& options() const { return fabric_.options(); }
+  // The parts that an observer may look at: ports and switches, and the two ends of connections.
+  [[nodiscard]] const PacketFabric& fabric() const { return fabric_; }
+  [[nodiscard]] const PacketSenders& senders() const { return senders_; }
+  [[nodiscard]] const PacketTargets& targets() const { return targets_; }
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] PacketStats stats() const;
-  [[nodiscard]] std::size_t connections() const { return senders_.count(); }
   // The port of this link, if a connection uses it.
   [[nodiscard]] const Port* port(LinkId link) const;
   // The time for which it has been paused, up to the end of the last window.
@@ -111,57 +111,25 @@ class PacketEngine {
   // Returns the time for which it had no credits for the largest packet.
   [[nodiscard]] Picoseconds starved_time(const Port& port) const;
   // Payload that left on each link in use, of messages whose last packet has left the source.
-  [[nodiscard]] std::vector<std::pair<LinkId, std::int64_t>> payload_by_link() const;
-  [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return fabric_.switches(); }
-  [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return fabric_.loads(); }
+  [[nodiscard]] std::vector<LinkUse> payload_by_link() const;
   // The rate to which a connection is limited now, in bits per second.
   [[nodiscard]] double rate(std::uint32_t connection) const {
     return senders_.rate(connection, begin_time_);
   }
-  // Packets that a connection has sent, modulo 2^32, and the CNPs that were sent back to it.
-  [[nodiscard]] std::uint32_t packets(std::uint32_t connection) const {
-    return senders_.packets(connection);
-  }
-  [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
-    return targets_.cnps(connection);
-  }
-  // Packets of a connection that were sent again, and its timeouts.
-  [[nodiscard]] std::uint64_t resent(std::uint32_t connection) const {
-    return reliable_.empty() ? 0 : reliable_[connection].resent();
-  }
-  [[nodiscard]] std::uint64_t timeouts(std::uint32_t connection) const {
-    return reliable_.empty() ? 0 : reliable_[connection].timeouts();
-  }
+  // Its packets are counted modulo 2^32.
+  [[nodiscard]] ConnectionCounters counters(std::uint32_t connection) const;
   // The nodes at which it begins and ends.
   [[nodiscard]] std::pair<NodeId, NodeId> ends_of(std::uint32_t connection) const;
   // Failures by time, then connection.
   [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
-  // Sources of samples: ports in use, payload that a connection has sent, whether it has messages
-  // to complete, where it leads, and its rate at `time`, not before the last window.
-  [[nodiscard]] const std::vector<Port>& ports() const { return fabric_.ports(); }
-  [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const {
-    return senders_.payload_sent(connection);
-  }
-  [[nodiscard]] bool is_busy(std::uint32_t connection) const {
-    return targets_.is_busy(connection);
-  }
-  [[nodiscard]] double rate_at(std::uint32_t connection, SimTime time) const {
-    return senders_.rate_at(connection, time.picoseconds());
-  }
   // Returns the samples that the options asked for, with connections as they are numbered here; the
   // last one at the end of the last window.
   [[nodiscard]] std::optional<PacketSamples> samples() const;
   // Returns a percentile of the queue of a port, over time up to the end of the last window; absent
   // if the options did not ask for it.
   [[nodiscard]] std::optional<Bytes> queue_percentile(const Port& port, int percent) const;
-  // The senders, if what controls them is a profile.
-  [[nodiscard]] const PacketControl* control() const { return senders_.control(); }
   // Length of a window.
   [[nodiscard]] Picoseconds window() const { return window_; }
-  // Bytes on the line of a packet with this payload; the first of a message has more headers.
-  [[nodiscard]] std::int64_t wire_of(std::int64_t payload, bool first) const {
-    return fabric_.wire_of(payload, first);
-  }
 
   // Messages that were sent and are not complete.
   [[nodiscard]] std::uint64_t incomplete() const { return messages_.sends() - counts().completed; }
@@ -176,8 +144,6 @@ class PacketEngine {
     watch_.is_on = true;
     watch_.is_traced = true;
   }
-  // Packets that links lost; ports count those for which there was no room.
-  [[nodiscard]] const PacketLosses& losses() const { return fabric_.losses(); }
 
  private:
   [[nodiscard]] PacketWorker& worker_of(std::uint32_t port) {

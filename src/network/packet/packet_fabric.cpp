@@ -20,37 +20,6 @@ namespace {
 // catalogue sent.
 constexpr Bytes kRatedPayload{4096};
 constexpr std::size_t kMostLinks = 255;
-constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
-
-void check(const PacketOptions& options) {
-  const std::int64_t mtu = options.mtu.count();
-  if (mtu < 1 || mtu > kMostMtu) {
-    throw ConfigError(
-        fmt::format("packet engine: expected an MTU from 1 to {} B, found {} B", kMostMtu, mtu));
-  }
-  if (!(options.bit_error_rate >= 0.0 && options.bit_error_rate < 1.0)) {
-    throw ConfigError(
-        fmt::format("packet engine: expected a bit error rate from 0 to less than 1, found {}",
-                    options.bit_error_rate));
-  }
-  if (options.threads < 1 || options.threads > kMostPacketThreads) {
-    throw ConfigError(fmt::format("packet engine: expected from 1 to {} threads, found {}",
-                                  kMostPacketThreads, options.threads));
-  }
-  if (options.pfc && options.fabric_credits > Bytes(0)) {
-    throw ConfigError("packet engine: expected PFC or credits between switches, found both");
-  }
-  if (options.convergence && !options.sends_again()) {
-    throw ConfigError(
-        "packet engine: expected retransmission where paths change after a failure, found none");
-  }
-  // A wait is bits over rate.
-  if (options.dcqcn && options.dcqcn->least < Bandwidth(1)) {
-    throw ConfigError(
-        fmt::format("packet engine: expected a least rate of DCQCN of at least 1 bit/s, found {}",
-                    options.dcqcn->least.bits_per_second()));
-  }
-}
 
 }  // namespace
 
@@ -60,13 +29,8 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
       port_index_(topology.link_count(), kNoIndex),
       switch_index_(topology.node_count(), kNoIndex),
       losses_(options.seed) {
-  check(options);
+  check_options(options);
   check_marking();
-  check_retransmission(options);
-  check_control(options);
-  check_lanes(options);
-  check_adaptive(options);
-  check_pauses(options);
   set_sizes();
   if (parts() > 1) {
     part_ = cut_into_parts(topology, parts());
@@ -253,12 +217,7 @@ bool PacketFabric::is_of_fabric(const Link& link) const {
 
 Picoseconds PacketFabric::idle_time(std::uint32_t first, std::uint8_t hops,
                                     std::int64_t wire) const {
-  Packet packet{.connection = 0,
-                .position = first,
-                .sequence = 0,
-                .wire = static_cast<std::uint16_t>(wire),
-                .left = hops,
-                .flags = 0};
+  Packet packet{.position = first, .wire = static_cast<std::uint16_t>(wire), .left = hops};
   Picoseconds time = 0;
   while (packet.left > 0) {
     const Port& port = ports_[positions_[packet.position]];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,8 +15,7 @@
 
 #include "hw/switch/ecn.h"
 #include "network/packet/packet_adaptive.h"
-#include "network/packet/packet_credits.h"
-#include "network/packet/packet_lane_queues.h"
+#include "network/packet/packet_lanes.h"
 #include "network/packet/packet_options.h"
 #include "network/packet/packet_pauses.h"
 #include "network/packet/packet_switch.h"
@@ -35,6 +35,24 @@ struct PacketSizes {
   std::int64_t ack = 0;
   std::int64_t cnp = 0;
   std::int64_t stamps = 0;  // Bytes that HPCC adds to data and ACKs.
+};
+
+// Credits of a link: its sender begins a data packet only while the buffer at the far end has room
+// for the largest one. A packet takes its bytes of the buffer when it begins on the link and gives
+// them back when its last byte has left the far end; the sender knows that after the latency of the
+// link. docs/models/packet.md says what is left out.
+struct LinkCredits {
+  struct Return {
+    Picoseconds time = 0;  // When the sender knows.
+    std::int64_t bytes = 0;
+    friend auto operator<=>(const Return&, const Return&) = default;
+  };
+
+  std::int64_t open = 0;  // Bytes on the line that may still be sent.
+  Picoseconds flight = 0;
+  Picoseconds starved_since = 0;
+  Picoseconds starved_time = 0;
+  std::vector<Return> returns = {};  // On their way; a heap, the earliest first.
 };
 
 class PacketFabric {

@@ -189,7 +189,7 @@ std::optional<Packet> PacketSenders::on_credit_alarm(std::uint32_t id, Alarm::Ki
   std::optional<Packet> packet;
   if (kind == Alarm::Kind::Post) {
     if (const std::int64_t wire = grants_.take_posted(id, time); wire > 0) {
-      control_->add_backlog(id, wire);
+      control_->control(id).add(Bytes(wire), Bytes(control_->in_flight(id)));
     }
     if (grants_.must_ask(id, credit_of(id))) {
       packet = request(id, time, false);
@@ -211,7 +211,7 @@ std::optional<Packet> PacketSenders::on_credit_alarm(std::uint32_t id, Alarm::Ki
 void PacketSenders::on_grant(const Packet& packet, Picoseconds time) {
   const std::uint32_t id = packet.connection;
   const std::int64_t bytes = grants_.take_grant(id, packet.sequence, credit_of(id), time);
-  control_->on_credit(id, bytes);
+  control_->control(id).on_credit(Bytes(bytes));
   resume(id, time);
 }
 
@@ -226,13 +226,10 @@ void PacketSenders::set_ask_timer(std::uint32_t id, PacketNotes& notes) {
 }
 
 Packet PacketTargets::grant_packet(std::uint32_t id, Picoseconds time) const {
-  const PacketPath back = way_back(ends_[id], id, time);
-  return {.connection = id,
-          .position = back.reverse,
-          .sequence = grants_.granted(id),
-          .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-          .left = back.hops,
-          .flags = Packet::kControl | Packet::kCnp};
+  return on_way_back(ends_[id], id, time,
+                     {.sequence = grants_.granted(id),
+                      .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                      .flags = Packet::kCnp});
 }
 
 // Something is at the end of a link with a pacer.

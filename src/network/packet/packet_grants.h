@@ -15,7 +15,6 @@
 
 #include "hw/control/receiver_credit.h"
 #include "network/packet_parts/packet_port.h"
-#include "network/packet_parts/packet_ring.h"
 #include "network/packet_parts/spsc_queue.h"
 
 namespace trainyard {

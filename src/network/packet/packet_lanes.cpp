@@ -2,32 +2,11 @@
 // Ports with lanes in the packet engine.
 #include "network/packet/packet_lanes.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 
 #include "network/packet/packet_worker.h"
-#include "sim/check.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
-
-void check_lanes(const PacketOptions& options) {
-  if (!options.lanes) {
-    return;
-  }
-  if (options.fabric_credits > Bytes(0)) {
-    throw ConfigError(
-        "packet engine: expected one class of data where links have credits, found several");
-  }
-  for (const int weight : options.lanes->weights) {
-    if (weight < 1) {
-      throw ConfigError(fmt::format(
-          "packet engine: expected weights of classes of at least 1, found {}", weight));
-    }
-  }
-  CHECK(options.lanes->usual < LaneOptions::kLanes, "no such class");
-}
 
 // Links of the fabric have lanes; what is inside servers knows no classes.
 void PacketFabric::set_up_lanes(Port& port, const Link& link) {

@@ -4,37 +4,33 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
-#include "hw/switch/pfc.h"
 #include "hw/switch/priority_scheduler.h"
+#include "network/packet/packet_options.h"
+#include "network/packet_parts/packet_port.h"
 
 namespace trainyard {
 
-struct LaneOptions {
-  static constexpr std::size_t kLanes = kPriorities;
+struct LaneQueues {
+  struct Lane {
+    Ring<Packet> queue;
+    std::int64_t queued_bytes = 0;    // Bytes of frames.
+    std::uint32_t source = kNoIndex;  // Source of its own connections.
+    bool own_turn = false;            // As of a port without lanes.
+  };
 
-  std::uint8_t usual = 3;     // The class of connections that name none.
-  std::uint8_t lossless = 0;  // Bit i: PFC, where it is on, stops class i. Others may lose packets.
-  std::uint8_t strict = 0;    // Bit i: class i goes before all that are not strict.
-  // Weights of the other lanes: full packets that they may send in a turn. At least 1.
-  std::array<int, kLanes> weights{1, 1, 1, 1, 1, 1, 1, 1};
+  PriorityScheduler scheduler;
+  std::array<Lane, LaneOptions::kLanes> lanes{};
+  std::uint8_t paused = 0;   // Bit i: PFC has stopped lane i.
+  std::uint8_t leaving = 0;  // The lane of Port::leaving.
 
-  [[nodiscard]] bool is_lossless(std::uint32_t lane) const { return (lossless >> lane & 1U) != 0; }
-  // `largest`: bytes on the line of the largest packet.
-  [[nodiscard]] PriorityScheduler::Sizes quanta(std::int64_t largest) const {
-    PriorityScheduler::Sizes sizes{};
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      sizes[lane] = weights[lane] * largest;
-    }
-    return sizes;
+  [[nodiscard]] bool is_paused(std::uint32_t lane) const { return (paused >> lane & 1U) != 0; }
+  // Pauses or resumes one lane, or all for LaneOptions::kLanes.
+  void set_paused(std::uint32_t lane, bool stop) {
+    const unsigned bits = lane == LaneOptions::kLanes ? 0xFFU : 1U << lane;
+    paused = static_cast<std::uint8_t>(stop ? paused | bits : paused & ~bits);
   }
 };
-
-struct PacketOptions;
-
-// Throws ConfigError for lanes that make no sense.
-void check_lanes(const PacketOptions& options);
 
 }  // namespace trainyard

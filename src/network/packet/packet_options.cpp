@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
+#include <bit>
 #include <utility>
 
+#include "network/packet/packet_retransmission.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -49,6 +50,49 @@ void set_marking(PacketOptions& options) {
   CHECK(row != kEcnRows.end(), "a control with a marking that is no preset");
   options.ecn = EcnPreset(row - kEcnRows.begin());
   options.marking.reset();
+}
+
+constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
+
+void expect(bool holds, std::string_view what) {
+  if (!holds) {
+    throw ConfigError(fmt::format("packet engine: expected {}", what));
+  }
+}
+
+void check_lanes(const PacketOptions& options) {
+  if (!options.lanes) {
+    return;
+  }
+  expect(options.fabric_credits <= Bytes(0),
+         "one class of data where links have credits, found several");
+  for (const int weight : options.lanes->weights) {
+    expect(weight >= 1, fmt::format("weights of classes of at least 1, found {}", weight));
+  }
+  CHECK(options.lanes->usual < LaneOptions::kLanes, "no such class");
+}
+
+void check_pauses(const PacketOptions& options) {
+  // A slower drain would take longer for a large buffer than time has picoseconds.
+  constexpr Bandwidth kLeastDrain(1'000'000);
+  constexpr Bytes kMostBuffer = mib(64);
+  expect(options.pfc || (!options.watchdog && options.slow_hosts.empty()),
+         "PFC where hosts pause or watchdogs look for pauses, found none");
+  for (const SlowHost& host : options.slow_hosts) {
+    const SlowReceiverSettings& receiver = host.receiver;
+    expect(receiver.drain >= kLeastDrain && receiver.xon >= Bytes(0) &&
+               receiver.xon <= receiver.xoff && receiver.xoff <= kMostBuffer &&
+               host.until >= host.from,
+           "slow receivers that drain at 1 Mb/s at least, go on at no more than they stop at, stop "
+           "at 64 MiB at most, and end after they begin; found another");
+  }
+  if (options.watchdog) {
+    const WatchdogSettings& watchdog = *options.watchdog;
+    const SimTime least = std::min({watchdog.poll, watchdog.detection, watchdog.restoration});
+    expect(least >= nanoseconds(2) && watchdog.paused_share >= 0.5,
+           "times of a watchdog of 2 ns or more and a share of at least half, found less");
+    expect(!options.lanes, "one class of data where watchdogs look for pauses, found several");
+  }
 }
 
 }  // namespace
@@ -158,6 +202,51 @@ void check_control(const PacketOptions& options) {
         "engine does not have",
         name));
   }
+}
+
+void check_adaptive(const PacketOptions& options) {
+  if (!options.adaptive || options.adaptive->unit == AdaptiveOptions::Unit::Connection) {
+    return;
+  }
+  const AdaptiveOptions& adaptive = *options.adaptive;
+  expect(std::has_single_bit(adaptive.entries),
+         fmt::format("a power of two as entries of flowlets, found {}", adaptive.entries));
+  expect(adaptive.grades.step >= Bytes(1) && adaptive.grades.grades >= 1 &&
+             adaptive.grades.slack >= 0 && adaptive.gap >= SimTime(),
+         "grades of at least 1 B, at least one of them, and no gap or slack below 0, found others");
+  expect(control_traits(options).telemetry == IntFormat::None,
+         "a congestion control that does not look at the links of a path where switches choose "
+         "ports, since senders do not know which; found one that does");
+  expect(row_of(options.retransmission).takes_overtaking ||
+             adaptive.unit != AdaptiveOptions::Unit::Packet,
+         "no go-back-N where switches choose a port for each packet, since packets that overtake "
+         "would count as lost; found it (selective repeat goes with it, or choices for flowlets or "
+         "connections)");
+  expect(options.failures.empty(), "no cables that fail where switches choose ports, found some");
+}
+
+void check_options(const PacketOptions& options) {
+  const std::int64_t mtu = options.mtu.count();
+  expect(mtu >= 1 && mtu <= kMostMtu,
+         fmt::format("an MTU from 1 to {} B, found {} B", kMostMtu, mtu));
+  expect(options.bit_error_rate >= 0.0 && options.bit_error_rate < 1.0,
+         fmt::format("a bit error rate from 0 to less than 1, found {}", options.bit_error_rate));
+  expect(options.threads >= 1 && options.threads <= kMostPacketThreads,
+         fmt::format("from 1 to {} threads, found {}", kMostPacketThreads, options.threads));
+  expect(!options.pfc || options.fabric_credits <= Bytes(0),
+         "PFC or credits between switches, found both");
+  expect(!options.convergence || options.sends_again(),
+         "retransmission where paths change after a failure, found none");
+  // A wait is bits over rate.
+  expect(!options.dcqcn || options.dcqcn->least >= Bandwidth(1),
+         fmt::format("a least rate of DCQCN of at least 1 bit/s, found {}",
+                     options.dcqcn ? options.dcqcn->least.bits_per_second() : 0));
+  expect(Retransmissions::shortest_timeout(options) > SimTime(),
+         "a retransmission timeout of more than 0, found less");
+  check_control(options);
+  check_lanes(options);
+  check_adaptive(options);
+  check_pauses(options);
 }
 
 std::vector<std::string_view> ecn_names() {

@@ -2,6 +2,8 @@
 // Holds the settings of the packet engine beside the topology.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -13,13 +15,13 @@
 #include "hw/switch/ecn.h"
 #include "hw/switch/pfc.h"
 #include "hw/switch/port_chooser.h"
+#include "hw/switch/priority_scheduler.h"
 #include "hw/switch/shared_buffer.h"
 #include "hw/switch/slow_receiver.h"
 #include "hw/transport/go_back_n.h"
 #include "hw/transport/retransmission.h"
 #include "hw/transport/selective_repeat.h"
 #include "hw/transport/transport_profile.h"
-#include "network/packet/packet_lanes.h"
 #include "sim/ids.h"
 #include "sim/units.h"
 
@@ -60,6 +62,27 @@ struct SlowHost {
   SlowReceiverSettings receiver;
   SimTime from{};
   SimTime until = SimTime::max();
+};
+
+// Classes of data on the links of the fabric (packet_lanes.h).
+struct LaneOptions {
+  static constexpr std::size_t kLanes = kPriorities;
+
+  std::uint8_t usual = 3;     // The class of connections that name none.
+  std::uint8_t lossless = 0;  // Bit i: PFC, where it is on, stops class i. Others may lose packets.
+  std::uint8_t strict = 0;    // Bit i: class i goes before all that are not strict.
+  // Weights of the other lanes: full packets that they may send in a turn. At least 1.
+  std::array<int, kLanes> weights{1, 1, 1, 1, 1, 1, 1, 1};
+
+  [[nodiscard]] bool is_lossless(std::uint32_t lane) const { return (lossless >> lane & 1U) != 0; }
+  // `largest`: bytes on the line of the largest packet.
+  [[nodiscard]] PriorityScheduler::Sizes quanta(std::int64_t largest) const {
+    PriorityScheduler::Sizes sizes{};
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sizes[lane] = weights[lane] * largest;
+    }
+    return sizes;
+  }
 };
 
 struct PacketOptions {
@@ -161,8 +184,11 @@ void set_control(PacketOptions& options, CongestionControl built_in);
 [[nodiscard]] DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
-// Throws ConfigError for a profile that the engine has no place for.
+// Throws ConfigError for options that make no sense, or do not go together: all, those of the
+// control, those of switches that choose ports.
+void check_options(const PacketOptions& options);
 void check_control(const PacketOptions& options);
+void check_adaptive(const PacketOptions& options);
 // The names of EcnPreset, in its order.
 [[nodiscard]] std::vector<std::string_view> ecn_names();
 // The thresholds of a preset that marks, at a port of this rate.

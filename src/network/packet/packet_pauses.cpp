@@ -6,45 +6,11 @@
 #include <algorithm>
 
 #include "network/packet/packet_engine.h"
-#include "network/packet/packet_options.h"
 #include "network/packet/packet_worker.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
-
-void check_pauses(const PacketOptions& options) {
-  // A slower drain would take longer for a large buffer than time has picoseconds.
-  constexpr Bandwidth kLeastDrain(1'000'000);
-  constexpr Bytes kMostBuffer = mib(64);
-  if (!options.pfc && (options.watchdog || !options.slow_hosts.empty())) {
-    throw ConfigError(
-        "packet engine: expected PFC where hosts pause or watchdogs look for pauses, found none");
-  }
-  for (const SlowHost& host : options.slow_hosts) {
-    const SlowReceiverSettings& receiver = host.receiver;
-    if (receiver.drain < kLeastDrain || receiver.xon < Bytes(0) || receiver.xon > receiver.xoff ||
-        receiver.xoff > kMostBuffer || host.until < host.from) {
-      throw ConfigError(
-          "packet engine: expected slow receivers that drain at 1 Mb/s at least, go on at no more "
-          "than they stop at, stop at 64 MiB at most, and end after they begin; found another");
-    }
-  }
-  if (options.watchdog) {
-    const WatchdogSettings& watchdog = *options.watchdog;
-    const SimTime least = std::min({watchdog.poll, watchdog.detection, watchdog.restoration});
-    if (least < nanoseconds(2) || watchdog.paused_share < 0.5) {
-      throw ConfigError(
-          "packet engine: expected times of a watchdog of 2 ns or more and a share of at least "
-          "half, found less");
-    }
-    if (options.lanes) {
-      throw ConfigError(
-          "packet engine: expected one class of data where watchdogs look for pauses, found "
-          "several");
-    }
-  }
-}
 
 Picoseconds PausingHost::resume_time() const {
   return receiver.is_paused() ? std::min(receiver.resume_time().picoseconds(), until) : kNeverTime;
@@ -147,12 +113,10 @@ void PacketWorker::tell_host(const Port& port, const Packet& packet, Picoseconds
   const PausingHost& host = fabric_.hosts()[ports_[port.opposite].host];
   if (host.counts(time)) {
     notify(port,
-           {.connection = kNoIndex,
-            .position = host.position,
-            .sequence = 0,
+           {.position = host.position,
             .wire = static_cast<std::uint16_t>(packet.wire - sizes_.around_frame),
             .left = 1,
-            .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kNak)},
+            .flags = Packet::kPause | Packet::kNak},
            time);
   }
 }

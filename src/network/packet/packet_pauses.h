@@ -16,11 +16,6 @@
 
 namespace trainyard {
 
-struct PacketOptions;
-
-// Throws ConfigError for hosts and watchdogs that make no sense, or do not go with other options.
-void check_pauses(const PacketOptions& options);
-
 // The state at the port that leads from the host into the fabric.
 struct PausingHost {
   SlowReceiver receiver;

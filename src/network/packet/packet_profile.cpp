@@ -6,39 +6,25 @@
 #include <string_view>
 
 #include "hw/transport/transport_profile.h"
-#include "network/packet/packet_adaptive.h"
-#include "sim/check.h"
 #include "sim/config.h"
 
 namespace trainyard {
 namespace {
 
-// The values of a section that have a source beside them.
-class Section {
- public:
-  Section(const ConfigNode& root, std::string_view name) : node_(root.required(name)) {}
-
-  void require(bool holds, std::string_view key, std::string_view expected) const {
-    if (!holds) {
-      const ConfigNode value = node_.required(key).required("value");
-      value.fail(expected, value.found());
-    }
+// Fails at a value of a section that has a source beside it, unless the condition holds.
+void require(bool holds, const ConfigNode& section, std::string_view key,
+             std::string_view expected) {
+  if (!holds) {
+    const ConfigNode value = section.required(key).required("value");
+    value.fail(expected, value.found());
   }
+}
 
- private:
-  ConfigNode node_;
-};
-
-// Takes a control that is built in by its name, or that of the profile.
-void take_control(const ControlProfile& control, const ConfigNode& node, PacketOptions& options) {
-  if (const auto built_in = built_in_control(node.as_string())) {
-    options.control = *built_in;
-  } else {
-    options.control = CongestionControl::Profile;
-    options.profile = control;
-  }
+// Runs a check whose errors belong to this place of the file.
+void check_at(const ConfigNode& node, void (*check)(const PacketOptions&),
+              const PacketOptions& options) {
   try {
-    check_control(options);
+    check(options);
   } catch (const ConfigError& error) {
     node.fail(error.what());
   }
@@ -47,22 +33,20 @@ void take_control(const ControlProfile& control, const ConfigNode& node, PacketO
 void check_flow_control(const TransportProfile& transport, const ConfigNode& root) {
   const PfcProfile& pfc = transport.pfc;
   const RdmaProfile& rdma = transport.rdma;
-  const Section section(root, "pfc");
+  const ConfigNode section = root.required("pfc");
   const bool is_lossless = pfc.is_lossless(rdma.data_priority);
-  section.require(transport.queues || pfc.priorities.size() == (is_lossless ? 1 : 0), "priorities",
-                  "[], or rdma.data_priority alone: without queues there is one class of data");
-  section.require(pfc.quanta == kMaxQuanta, "quanta",
-                  "65535: in the packet engine no pause ends by its timer");
-  section.require(!pfc.watchdog || !pfc.priorities.empty(), "watchdog",
-                  "off where no priority is lossless");
-  section.require(!pfc.watchdog || !transport.queues, "watchdog",
-                  "off with queues, since watchdogs of the packet engine know one class of data");
-  Section(root, "buffer")
-      .require(transport.buffer.cell == Bytes(1), "cell",
-               "1 B, since switches of the packet engine count bytes");
-  Section(root, "rdma")
-      .require(rdma.control_priority > rdma.data_priority, "control_priority",
-               "one above data_priority: in the packet engine ACKs and CNPs go before data");
+  require(transport.queues || pfc.priorities.size() == (is_lossless ? 1 : 0), section, "priorities",
+          "[], or rdma.data_priority alone: without queues there is one class of data");
+  require(pfc.quanta == kMaxQuanta, section, "quanta",
+          "65535: in the packet engine no pause ends by its timer");
+  require(!pfc.watchdog || !pfc.priorities.empty(), section, "watchdog",
+          "off where no priority is lossless");
+  require(!pfc.watchdog || !transport.queues, section, "watchdog",
+          "off with queues, since watchdogs of the packet engine know one class of data");
+  require(transport.buffer.cell == Bytes(1), root.required("buffer"), "cell",
+          "1 B, since switches of the packet engine count bytes");
+  require(rdma.control_priority > rdma.data_priority, root.required("rdma"), "control_priority",
+          "one above data_priority: in the packet engine ACKs and CNPs go before data");
 }
 
 LaneOptions lanes_of(const TransportProfile& transport) {
@@ -119,13 +103,16 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.retry = transport.rdma.retry;
   options.selective = transport.rdma.selective;
   options.selective.window = 0;  // Sized by the path of each connection.
-  take_control(transport.control, root.required("control"), options);
+  const ConfigNode control = root.required("control");
+  if (const auto built_in = built_in_control(control.as_string())) {
+    options.control = *built_in;
+  } else {
+    options.control = CongestionControl::Profile;
+    options.profile = transport.control;
+  }
+  check_at(control, check_control, options);
   if (transport.adaptive) {
-    try {
-      check_adaptive(options);
-    } catch (const ConfigError& error) {
-      root.required("adaptive").fail(error.what());
-    }
+    check_at(root.required("adaptive"), check_adaptive, options);
   }
   return options;
 }

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "network/packet/packet_transport.h"
-#include "sim/check.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -145,13 +143,6 @@ std::uint64_t ReliableConnection::resent() const {
       std::visit([](const auto& rules) { return rules.sender.resent(); }, source_.rules));
 }
 
-void check_retransmission(const PacketOptions& options) {
-  if (Retransmissions::shortest_timeout(options) <= SimTime()) {
-    throw ConfigError(
-        "packet engine: expected a retransmission timeout of more than 0, found less");
-  }
-}
-
 // From here on: what the ends of the engine's connections do with it.
 
 // Returns the settings of selective repeat on this path. Where packets overtake each other as many
@@ -245,16 +236,13 @@ void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picos
   }
   answer_mark(end, packet, time, answers, notes);
   if (said.is_sent) {
-    const PacketPath back = way_back(end, packet.connection, time);
     ++notes.counts.acks;
+    const unsigned nak = said.is_nak ? Packet::kNak : 0U;
     answers.add(
-        {.connection = packet.connection,
-         .position = back.reverse,
-         .sequence = said.number,
-         .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-         .left = back.hops,
-         .flags = static_cast<std::uint8_t>(Packet::kControl | (packet.flags & Packet::kMarked) |
-                                            (said.is_nak ? Packet::kNak : 0))});
+        on_way_back(end, packet.connection, time,
+                    {.sequence = said.number,
+                     .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                     .flags = static_cast<std::uint8_t>((packet.flags & Packet::kMarked) | nak)}));
   }
 }
 
@@ -271,7 +259,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
                             .is_marked = packet.has(Packet::kMarked),
                             .time = time});
       if (heard.is_loss) {
-        control_->on_loss(id, time);
+        control_->control(id).on_loss(SimTime(time));
       }
     }
   } else if (packet.sequence == static_cast<std::uint32_t>(Alarm::Kind::Post)) {
@@ -281,7 +269,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
     if (both.deadline() <= time) {
       both.on_timeout();
       if (control_) {
-        control_->on_timeout(id, time);
+        control_->control(id).on_timeout(SimTime(time));
       }
     }
   }

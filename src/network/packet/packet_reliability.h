@@ -108,7 +108,4 @@ struct Alarm {
   friend auto operator<=>(const Alarm&, const Alarm&) = default;
 };
 
-// Throws ConfigError for a timeout that is none.
-void check_retransmission(const PacketOptions& options);
-
 }  // namespace trainyard

@@ -36,9 +36,10 @@ PacketSamples PacketSampler::samples(const PacketEngine& engine, Picoseconds end
 
 bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
   bool is_seen = false;
-  was_seen_.resize(engine.ports().size());
-  for (std::size_t index = 0; index < engine.ports().size(); ++index) {
-    const Port& port = engine.ports()[index];
+  const std::vector<Port>& ports = engine.fabric().ports();
+  was_seen_.resize(ports.size());
+  for (std::size_t index = 0; index < ports.size(); ++index) {
+    const Port& port = ports[index];
     const bool has_queue = port.queued_bytes > 0 || (port.stops & Port::kPaused) != 0;
     if (has_queue || was_seen_[index]) {
       samples_.queues.push_back({.time = SimTime(time),
@@ -49,12 +50,12 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
     }
     was_seen_[index] = has_queue;
   }
-  sent_.resize(engine.connections());
+  sent_.resize(engine.senders().count());
   for (std::uint32_t number = 0; number < sent_.size(); ++number) {
-    const std::int64_t sent = engine.payload_sent(number);
+    const std::int64_t sent = engine.senders().payload_sent(number);
     const std::int64_t bytes = sent - sent_[number];
     sent_[number] = sent;
-    if (bytes == 0 && !engine.is_busy(number)) {
+    if (bytes == 0 && !engine.targets().is_busy(number)) {
       continue;
     }
     const double bits = 8e12 * static_cast<double>(bytes) / static_cast<double>(time - before_);
@@ -64,7 +65,7 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
          .connection = ConnectionId(number),
          .source = source,
          .target = target,
-         .limit = Bandwidth(std::llround(engine.rate_at(number, SimTime(time)))),
+         .limit = Bandwidth(std::llround(engine.senders().rate_at(number, time))),
          .sent = Bandwidth(std::llround(bits))});
     is_seen = true;
   }
@@ -123,6 +124,14 @@ PacketStats PacketEngine::stats() const {
   return stats;
 }
 
+ConnectionCounters PacketEngine::counters(std::uint32_t connection) const {
+  const bool is_reliable = !reliable_.empty();
+  return {.packets = senders_.end(connection).sequence,
+          .retransmitted = is_reliable ? reliable_[connection].resent() : 0,
+          .timeouts = is_reliable ? reliable_[connection].timeouts() : 0,
+          .congestion_notifications = targets_.cnps(connection)};
+}
+
 const Port* PacketEngine::port(LinkId link) const {
   const std::uint32_t index = fabric_.port_index(link);
   return index == kNoIndex ? nullptr : &fabric_.ports()[index];
@@ -152,29 +161,26 @@ std::optional<Bytes> PacketEngine::queue_percentile(const Port& port, int percen
 
 std::pair<NodeId, NodeId> PacketEngine::ends_of(std::uint32_t id) const {
   const auto link = [&](std::uint32_t hop) -> const Link& {
-    const std::uint32_t port = fabric_.positions()[senders_.path(id) + hop];
+    const std::uint32_t port = fabric_.positions()[senders_.end(id).path + hop];
     return fabric_.topology().link(LinkId(fabric_.ports()[port].link));
   };
-  return {link(0).source, link(senders_.hops(id) - 1U).target};
+  return {link(0).source, link(senders_.end(id).hops - 1U).target};
 }
 
-std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
-  std::vector<std::int64_t> bytes(fabric_.ports().size());
+std::vector<LinkUse> PacketEngine::payload_by_link() const {
+  std::vector<std::int64_t> sent(fabric_.ports().size());
   for (std::uint32_t id = 0; id < senders_.count(); ++id) {
     if (targets_.has_ways(id)) {
-      targets_.add_payload(id, senders_.payload_left(id), bytes);
+      targets_.add_payload(id, senders_.end(id).sent_bytes, sent);
     } else {
-      senders_.add_payload(id, bytes);
+      senders_.add_payload(id, sent);
     }
   }
-  std::vector<std::pair<LinkId, std::int64_t>> result;
-  for (std::uint32_t link = 0; link < fabric_.topology().link_count(); ++link) {
-    const std::uint32_t port = fabric_.port_index(LinkId(link));
-    if (port != kNoIndex && bytes[port] > 0) {
-      result.emplace_back(LinkId(link), bytes[port]);
-    }
+  std::vector<Bytes> bytes(fabric_.topology().link_count());
+  for (std::size_t port = 0; port < sent.size(); ++port) {
+    bytes[fabric_.ports()[port].link] = Bytes(sent[port]);
   }
-  return result;
+  return use_of(bytes);
 }
 
 }  // namespace trainyard

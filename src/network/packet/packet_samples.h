@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "network/contract/port_counters.h"
+#include "network/contract/network.h"
 #include "network/packet_parts/packet_port.h"
 #include "sim/units.h"
 

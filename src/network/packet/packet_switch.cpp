@@ -5,7 +5,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "hw/switch/pfc.h"
 #include "network/packet/packet_worker.h"
@@ -33,14 +32,10 @@ std::int64_t below_threshold(Bytes shared, int exponent) {
 }  // namespace
 
 std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
-  std::uint32_t number = 0;
-  for (const LinkId link : topology_.links_from(node)) {
-    if (link == out) {
-      return number;
-    }
-    ++number;
-  }
-  CHECK(false, "a link of another node");
+  const auto links = topology_.links_from(node);
+  const auto found = std::ranges::find(links, out);
+  CHECK(found != links.end(), "a link of another node");
+  return static_cast<std::uint32_t>(found - links.begin());
 }
 
 IngressLimits PacketFabric::ingress_limits(const Link& link) const {
@@ -297,8 +292,8 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
       break;
     }
     const Picoseconds arrival = has_arrival ? exact_arrivals_[next].first.time : kNeverTime;
-    if (!events_.empty() && (events_.front().time < arrival ||
-                             (events_.front().time == arrival && !events_.front().is_start))) {
+    if (!events_.empty() && (events_.top().time < arrival ||
+                             (events_.top().time == arrival && !events_.top().is_start))) {
       take_event(node);
       continue;
     }
@@ -326,7 +321,6 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
 // Collects what happens in this window as far as it is known when it begins.
 void PacketWorker::collect(PacketSwitch& node) {
   exact_arrivals_.clear();
-  events_.clear();
   for (const Due& due : node.undecided) {
     exact_arrivals_.emplace_back(due, kNoIndex);
   }
@@ -346,17 +340,12 @@ void PacketWorker::collect(PacketSwitch& node) {
     }
     push_start(index);
   }
-  std::stable_sort(
-      exact_arrivals_.begin(), exact_arrivals_.end(), [](const auto& a, const auto& b) {
-        return a.first.time != b.first.time ? a.first.time < b.first.time : a.first.by < b.first.by;
-      });
+  std::stable_sort(exact_arrivals_.begin(), exact_arrivals_.end(),
+                   [](const auto& a, const auto& b) { return a.first.is_before(b.first); });
 }
 
 void PacketWorker::push_event(Picoseconds time, std::uint32_t port, bool is_start) {
-  events_.push_back({.time = time, .port = port, .link = ports_[port].link, .is_start = is_start});
-  std::push_heap(events_.begin(), events_.end(), [](const SwitchEvent& a, const SwitchEvent& b) {
-    return std::tie(b.time, b.is_start, b.link) < std::tie(a.time, a.is_start, a.link);
-  });
+  events_.push({.time = time, .is_start = is_start, .link = ports_[port].link, .port = port});
 }
 
 void PacketWorker::push_start(std::uint32_t index) {
@@ -368,11 +357,8 @@ void PacketWorker::push_start(std::uint32_t index) {
 
 // The start of a port may have been put off since it was noted, or noted twice.
 void PacketWorker::take_event(PacketSwitch& node) {
-  const SwitchEvent event = events_.front();
-  std::pop_heap(events_.begin(), events_.end(), [](const SwitchEvent& a, const SwitchEvent& b) {
-    return std::tie(b.time, b.is_start, b.link) < std::tie(a.time, a.is_start, a.link);
-  });
-  events_.pop_back();
+  const SwitchEvent event = events_.top();
+  events_.pop();
   Port& port = ports_[event.port];
   if (!event.is_start) {
     if (port.leaving.bytes > 0 && port.leaving.time == event.time) {
@@ -422,21 +408,17 @@ void PacketWorker::release(Port& port, PacketSwitch& node) {
 // Tells the sender of an ingress group to stop or to go on: a PFC frame goes out by the link back,
 // before all that waits there.
 void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time) {
-  for (const std::uint32_t index : node.ports) {
-    Port& port = ports_[index];
-    if (port.out != place.in_port) {
-      continue;
-    }
-    port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
-    ++port.urgent;
-    port.free_at = std::max(port.free_at, time);
-    port.counters.pauses_sent += stop ? 1 : 0;
-    node.stopped = stop ? node.stopped + 1 : node.stopped - 1;
-    ++node.to_send;
-    push_start(index);
-    return;
-  }
-  CHECK(false, "a packet came by a link without a way back");
+  const auto found = std::ranges::find(node.ports, place.in_port,
+                                       [&](std::uint32_t index) { return ports_[index].out; });
+  CHECK(found != node.ports.end(), "a packet came by a link without a way back");
+  Port& port = ports_[*found];
+  port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
+  ++port.urgent;
+  port.free_at = std::max(port.free_at, time);
+  port.counters.pauses_sent += stop ? 1 : 0;
+  node.stopped = stop ? node.stopped + 1 : node.stopped - 1;
+  ++node.to_send;
+  push_start(*found);
 }
 
 void PacketWorker::send_pause(Port& port, Picoseconds start) {
@@ -453,15 +435,8 @@ void PacketWorker::send_pause(Port& port, Picoseconds start) {
   if (watch_.is_on && time > fabric_.losses().fails_at(LinkId(port.link))) {
     return;
   }
-  const auto flags =
-      static_cast<std::uint8_t>(Packet::kPause | (stop ? Packet::kMarked : std::uint8_t{0}));
-  put_on_link(port, DueKind::Pause, port.opposite, time,
-              {.connection = kNoIndex,
-               .position = 0,
-               .sequence = said / 2U,
-               .wire = 0,
-               .left = 0,
-               .flags = flags});
+  const std::uint8_t flags = stop ? Packet::kPause | Packet::kMarked : Packet::kPause;
+  put_on_link(port, DueKind::Pause, port.opposite, time, {.sequence = said / 2U, .flags = flags});
 }
 
 }  // namespace trainyard

@@ -25,16 +25,16 @@ namespace trainyard {
 
 struct PacketSwitch {
   SharedBuffer buffer;
-  std::vector<std::uint32_t> ports;   // Ports that send from here, in use.
-  std::int64_t open_limit = 0;        // SwitchLoad::limit as long as it is open.
-  std::uint64_t visited = kNoWindow;  // The window in which it was last not open.
-  std::uint32_t stopped = 0;          // Groups whose sender was told to stop.
-  std::uint32_t to_send = 0;          // PFC frames that wait for their port.
+  std::vector<std::uint32_t> ports;      // Ports that send from here, in use.
+  std::int64_t open_limit = 0;           // SwitchLoad::limit as long as it is open.
+  std::uint64_t visited = kNeverWindow;  // The window in which it was last not open.
+  std::uint32_t stopped = 0;             // Groups whose sender was told to stop.
+  std::uint32_t to_send = 0;             // PFC frames that wait for their port.
   // State of watchdogs: ports whose packets are lost, by number and how many; the last window in
   // which one of them is polled.
   std::vector<bool> dropping = {};
   std::uint32_t storms = 0;
-  std::uint64_t polled = kNoWindow;
+  std::uint64_t polled = kNeverWindow;
   // Chooser of a switch that chooses ports, and what it gets in this window and has not chosen one
   // for.
   std::optional<PortChooser> chooser = {};

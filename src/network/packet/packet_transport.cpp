@@ -197,7 +197,7 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
   // must not matter.
   const PacketMessage& message = messages_[end.sending];
   if (control_ && message.time <= start && !fits(packet.connection, start)) {
-    control_->block(packet.connection);
+    end.is_blocked = true;
     return;
   }
   const Picoseconds time = std::max(message.time, end.next_start);
@@ -220,7 +220,7 @@ std::optional<Packet> PacketSenders::on_notice(const Packet& packet, Picoseconds
       on_grant(packet, time);
       set_ask_timer(id, notes);  // After tries in vain the time for the next one was longer.
     } else if (control_) {
-      control_->on_cnp(id, time);
+      control_->control(id).on_cnp(SimTime(time));
       resume(id, time);
     } else {
       ends_[id].was_cut = true;
@@ -364,7 +364,7 @@ PacketAnswers PacketTargets::take(const Packet& packet, Picoseconds time, Packet
   }
   if (has_way_back_) {
     answer_mark(end, packet, time, answers, notes);
-    answer(end, packet, answers, notes);
+    answer(end, packet, time, answers, notes);
   }
   return answers;
 }
@@ -390,13 +390,14 @@ void PacketTargets::take_sprayed(ReceivingEnd& end, const Packet& packet, Picose
   }
 }
 
-// The one that an answer at `time` takes.
-PacketPath PacketTargets::way_back(const ReceivingEnd& end, std::uint32_t id,
-                                   Picoseconds time) const {
-  if (const auto* const change = fabric_.routes().at(id, time)) [[unlikely]] {
-    return change->path;
-  }
-  return {.reverse = end.reverse, .hops = end.hops};
+Packet PacketTargets::on_way_back(const ReceivingEnd& end, std::uint32_t id, Picoseconds time,
+                                  Packet packet) const {
+  const auto* const change = fabric_.routes().at(id, time);
+  packet.connection = id;
+  packet.position = change != nullptr ? change->path.reverse : end.reverse;
+  packet.left = change != nullptr ? change->path.hops : end.hops;
+  packet.flags |= Packet::kControl;
+  return packet;
 }
 
 // Answers a packet: a CNP if it is marked,
@@ -404,34 +405,28 @@ void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picosec
                                 PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&
       end.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_), SimTime(time))) {
-    const PacketPath back = way_back(end, packet.connection, time);
     ++end.cnps;
     ++notes.counts.cnps;
-    answers.add({.connection = packet.connection,
-                 .position = back.reverse,
-                 .sequence = packet.sequence + 1,
-                 .wire = static_cast<std::uint16_t>(fabric_.sizes().cnp),
-                 .left = back.hops,
-                 .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)});
+    answers.add(on_way_back(end, packet.connection, time,
+                            {.sequence = packet.sequence + 1,
+                             .wire = static_cast<std::uint16_t>(fabric_.sizes().cnp),
+                             .flags = Packet::kCnp}));
   }
 }
 
 // and an ACK, which echoes the mark.
-void PacketTargets::answer(ReceivingEnd& end, const Packet& packet, PacketAnswers& answers,
-                           PacketNotes& notes) const {
+void PacketTargets::answer(ReceivingEnd& end, const Packet& packet, Picoseconds time,
+                           PacketAnswers& answers, PacketNotes& notes) const {
   ++end.unanswered;
   const bool is_due =
       end.unanswered >= packets_per_ack_ || (answers_each_ && end.spray != kNoIndex);
   if (packets_per_ack_ > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
     end.unanswered = 0;
     ++notes.counts.acks;
-    answers.add(
-        {.connection = packet.connection,
-         .position = end.reverse,
-         .sequence = packet.sequence + 1,
-         .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-         .left = end.hops,
-         .flags = static_cast<std::uint8_t>(Packet::kControl | (packet.flags & Packet::kMarked))});
+    answers.add(on_way_back(end, packet.connection, time,
+                            {.sequence = packet.sequence + 1,
+                             .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                             .flags = static_cast<std::uint8_t>(packet.flags & Packet::kMarked)}));
   }
 }
 

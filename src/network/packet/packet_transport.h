@@ -26,6 +26,26 @@ namespace trainyard {
 // Cutting messages into packets, pacing, and what ACKs and CNPs change.
 class PacketSenders {
  public:
+  struct alignas(64) SendingEnd {
+    std::int64_t unsent = 0;           // Bytes of the message `sending`.
+    Picoseconds next_start = 0;        // Pacing: the next packet begins no sooner.
+    std::uint64_t rate = 0;            // Rate of its own stage of the path, bits per second.
+    std::uint32_t path = 0;            // First position.
+    std::uint32_t port = 0;            // The first of the path.
+    std::uint32_t sequence = 0;        // Packets that it has sent, modulo 2^32.
+    std::uint32_t sending = kNoIndex;  // Message that it sends.
+    std::uint32_t last = kNoIndex;     // Its last message.
+    std::uint32_t source = 0;          // In which it waits for its turn.
+    std::uint8_t hops = 0;
+    bool is_paced = false;
+    bool was_cut = false;         // A CNP has come.
+    bool is_in_line = false;      // Retransmission: at the port where it begins.
+    bool is_blocked = false;      // Without it: out of the line until its window has room.
+    bool was_pausing = false;     // The window was below one packet at the last ACK.
+    std::int64_t sent_bytes = 0;  // Bytes of messages that left.
+  };
+  static_assert(sizeof(SendingEnd) == 64);
+
   // Takes `reliable`, which has both ends of each connection, by connection; empty without
   // retransmission. So has `grants` of receiver credits; empty without them.
   PacketSenders(PacketFabric& fabric, const PacketMessages& messages,
@@ -74,58 +94,20 @@ class PacketSenders {
   void settle(PacketNotes& notes);
 
   [[nodiscard]] std::size_t count() const { return ends_.size(); }
-  [[nodiscard]] std::uint32_t port(std::uint32_t connection) const {
-    return ends_[connection].port;
-  }
-  [[nodiscard]] std::uint8_t hops(std::uint32_t connection) const { return ends_[connection].hops; }
-  [[nodiscard]] std::uint32_t path(std::uint32_t connection) const {
-    return ends_[connection].path;
-  }
-  // Its own stage of the path, bits per second.
-  [[nodiscard]] std::uint64_t line(std::uint32_t connection) const {
-    return ends_[connection].rate;
-  }
-  [[nodiscard]] std::uint32_t last(std::uint32_t connection) const {
-    return ends_[connection].last;
-  }
-  // Packets, modulo 2^32.
-  [[nodiscard]] std::uint32_t packets(std::uint32_t connection) const {
-    return ends_[connection].sequence;
-  }
+  [[nodiscard]] const SendingEnd& end(std::uint32_t connection) const { return ends_[connection]; }
   // Returns the payload of messages that have left, and of the one that leaves.
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
   // Returns the rate to which it is limited: as of its last packet, or at `time`, and not above its
   // line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
-  // Returns the payload of messages that left, in all and by port.
-  [[nodiscard]] std::int64_t payload_left(std::uint32_t connection) const {
-    return ends_[connection].sent_bytes;
-  }
+  // Adds the payload of messages that left, by port.
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
   // Returns the control of the senders if it is a profile.
   [[nodiscard]] PacketControl* control() { return control_ ? &*control_ : nullptr; }
   [[nodiscard]] const PacketControl* control() const { return control_ ? &*control_ : nullptr; }
 
  private:
-  struct alignas(64) SendingEnd {
-    std::int64_t unsent = 0;     // Bytes of the message `sending`.
-    Picoseconds next_start = 0;  // Pacing: the next packet begins no sooner.
-    std::uint64_t rate = 0;      // Rate of its own stage of the path, bits per second.
-    std::uint32_t path = 0;      // First position.
-    std::uint32_t port = 0;      // The first of the path.
-    std::uint32_t sequence = 0;
-    std::uint32_t sending = kNoIndex;  // Message that it sends.
-    std::uint32_t last = kNoIndex;
-    std::uint32_t source = 0;  // In which it waits for its turn.
-    std::uint8_t hops = 0;
-    bool is_paced = false;
-    bool was_cut = false;         // A CNP has come.
-    bool is_in_line = false;      // Retransmission: at the port where it begins.
-    std::int64_t sent_bytes = 0;  // Bytes of messages that left.
-  };
-  static_assert(sizeof(SendingEnd) == 64);
-
   struct alignas(64) Reaction {
     DcqcnReaction dcqcn;
   };
@@ -255,12 +237,13 @@ class PacketTargets {
 
   void count_way(const ReceivingEnd& end, const Packet& packet);
   void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
-  [[nodiscard]] PacketPath way_back(const ReceivingEnd& end, std::uint32_t connection,
-                                    Picoseconds time) const;
+  // The packet, with its number, size and flags, as a control packet to the source at `time`.
+  [[nodiscard]] Packet on_way_back(const ReceivingEnd& end, std::uint32_t connection,
+                                   Picoseconds time, Packet packet) const;
   void take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketNotes& notes);
   void answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                    PacketAnswers& answers, PacketNotes& notes) const;
-  void answer(ReceivingEnd& end, const Packet& packet, PacketAnswers& answers,
+  void answer(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketAnswers& answers,
               PacketNotes& notes) const;
   // packet_reliability.cpp
   void take_reliably(ReceivingEnd& end, const Packet& packet, Picoseconds time,

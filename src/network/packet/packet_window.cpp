@@ -15,17 +15,12 @@ constexpr std::size_t kAhead = 8;
 }  // namespace
 
 std::uint64_t PacketWorker::next_window() const {
-  std::uint64_t next = std::min(calendar_.next(), arrivals_.next());
-  const auto consider = [&](Picoseconds time) {
-    if (time != kNeverTime) {
-      next = std::min(next, static_cast<std::uint64_t>(time / window_));
-    }
-  };
-  consider(notes_.alarms.empty() ? kNeverTime : notes_.alarms.top().time);
+  const std::uint64_t next = std::min(calendar_.next(), arrivals_.next());
+  Picoseconds time = notes_.alarms.empty() ? kNeverTime : notes_.alarms.top().time;
   if (is_cut_) {
-    consider(outboxes_[filled_].earliest);
+    time = std::min(time, outboxes_[filled_].earliest);
   }
-  return next;
+  return time == kNeverTime ? next : std::min(next, static_cast<std::uint64_t>(time / window_));
 }
 
 void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t round) {
@@ -120,7 +115,7 @@ inline void PacketWorker::hand(std::uint32_t slot) {
       }
     }
   } else if (due.next == kNoIndex) {
-    due.next = senders_.port(due.packet.connection);
+    due.next = senders_.end(due.packet.connection).port;
   }
   get(slot);
 }
@@ -160,7 +155,7 @@ void PacketWorker::take_in(Workers workers, std::uint64_t round) {
 // The port has something to begin or to free in this window.
 void PacketWorker::wake(std::uint32_t index) {
   Port& port = ports_[index];
-  port.due = port.due == number_ ? kNoWindow : port.due;
+  port.due = port.due == number_ ? kNeverWindow : port.due;
   if (port.credits != kNoIndex) [[unlikely]] {
     pull_credits(index);
   }
@@ -174,11 +169,8 @@ void PacketWorker::pull_alarms() {
     const Alarm alarm = notes_.alarms.top();
     notes_.alarms.pop();
     Packet packet{.connection = alarm.connection,
-                  .position = 0,
                   .sequence = static_cast<std::uint32_t>(alarm.kind),
-                  .wire = 0,
-                  .left = 0,
-                  .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kAlarm)};
+                  .flags = Packet::kControl | Packet::kAlarm};
     if (alarm.kind == Alarm::Kind::Poll) {
       packet.flags = Packet::kPause | Packet::kAlarm;
       switches_[ports_[alarm.port].node].polled = number_;

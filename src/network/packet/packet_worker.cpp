@@ -55,8 +55,8 @@ void PacketWorker::add_ports() {
     if (port.part != part_) {
       continue;
     }
-    port.due = kNoWindow;
-    port.visited = kNoWindow;
+    port.due = kNeverWindow;
+    port.visited = kNeverWindow;
     if (port.grants != kNoIndex) {
       targets_.grants().noted(port.grants) = kNeverTime;
     }
@@ -65,7 +65,7 @@ void PacketWorker::add_ports() {
       add_port_to_calendar(port, index, port.leaving.time);
     }
     if (port.credits != kNoIndex) {
-      for (const CreditReturn& back : credits_[port.credits].returns) {
+      for (const LinkCredits::Return& back : credits_[port.credits].returns) {
         add_port_to_calendar(port, index, back.time);
       }
     }

@@ -10,9 +10,12 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <span>
 #include <utility>
 #include <vector>
@@ -74,9 +77,10 @@ class alignas(64) PacketWorker {
   // An event of a switch that is worked through exactly.
   struct SwitchEvent {
     Picoseconds time;
-    std::uint32_t port;
-    std::uint32_t link;
     bool is_start;  // After all that frees the buffer at the same instant.
+    std::uint32_t link;
+    std::uint32_t port;
+    friend auto operator<=>(const SwitchEvent&, const SwitchEvent&) = default;
   };
 
   struct Outbox {
@@ -224,9 +228,9 @@ class alignas(64) PacketWorker {
   std::vector<Due> gets_;                                      // Lists of what ports get.
   std::vector<std::uint32_t> busy_;                            // Switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
-  std::vector<SwitchEvent> events_;                            // A heap.
-  std::vector<std::int64_t> incoming_;                         // Indexed by ingress port.
-  std::vector<std::int64_t> waiting_;                          // At each port of a fan.
+  std::priority_queue<SwitchEvent, std::vector<SwitchEvent>, std::greater<>> events_;
+  std::vector<std::int64_t> incoming_;  // Indexed by ingress port.
+  std::vector<std::int64_t> waiting_;   // At each port of a fan.
 };
 
 // Nearly always the next window or the one after: no division.

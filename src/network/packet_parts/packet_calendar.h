@@ -13,12 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "network/packet_parts/packet_port.h"
 #include "sim/check.h"
 
 namespace trainyard {
-
-// Windows are numbered from 0.
-inline constexpr std::uint64_t kNeverWindow = ~std::uint64_t{0};
 
 template <typename Item>
 class WindowCalendar {

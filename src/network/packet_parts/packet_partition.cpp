@@ -24,9 +24,7 @@ class Cutter {
       place(level);
       level = next_level();
     }
-    for (std::uint32_t& part : part_) {
-      part = part == kNone ? 0 : part;  // No link leads there.
-    }
+    std::ranges::replace(part_, kNone, 0U);  // No link leads there.
     return part_;
   }
 

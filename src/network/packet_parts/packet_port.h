@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <type_traits>
 
-#include "network/packet_parts/packet_ring.h"
+#include "sim/check.h"
 
 namespace trainyard {
 
@@ -15,7 +17,57 @@ namespace trainyard {
 using Picoseconds = std::int64_t;
 inline constexpr Picoseconds kNeverTime = std::numeric_limits<Picoseconds>::max();
 inline constexpr std::uint32_t kNoIndex = 0xffff'ffff;
-inline constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
+inline constexpr std::uint64_t kNeverWindow = ~std::uint64_t{0};  // Windows count from 0.
+
+// A FIFO in one block of memory that doubles when it is full and never shrinks: nothing is allocated
+// for an element. A ring that was never used owns no memory.
+template <typename T>
+class Ring {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] std::uint32_t size() const { return tail_ - head_; }
+  [[nodiscard]] const T& front() const { return slots_[head_ & (capacity_ - 1)]; }
+  // The element that is `index` behind the front.
+  [[nodiscard]] const T& at(std::uint32_t index) const {
+    return slots_[(head_ + index) & (capacity_ - 1)];
+  }
+
+  void push(const T& value) {
+    if (size() == capacity_) [[unlikely]] {
+      grow();
+    }
+    slots_[tail_++ & (capacity_ - 1)] = value;
+  }
+  T pop() {
+    DCHECK(!empty(), "nothing to take from a ring");
+    return slots_[head_++ & (capacity_ - 1)];
+  }
+
+ private:
+  static constexpr std::uint32_t kLeastSlots = 8;
+
+  void grow() {
+    const std::uint32_t capacity = capacity_ == 0 ? kLeastSlots : 2 * capacity_;
+    CHECK(capacity > capacity_, "too many packets in one queue");
+    auto larger = std::make_unique<T[]>(capacity);  // NOLINT(modernize-avoid-c-arrays)
+    const std::uint32_t count = size();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      larger[i] = at(i);
+    }
+    slots_ = std::move(larger);
+    capacity_ = capacity;
+    head_ = 0;
+    tail_ = count;
+  }
+
+  // A vector would be half as large again, and its size a division away.
+  std::unique_ptr<T[]> slots_;  // NOLINT(modernize-avoid-c-arrays)
+  std::uint32_t capacity_ = 0;  // A power of two.
+  std::uint32_t head_ = 0;      // Both run on beyond the capacity; only their lower bits count.
+  std::uint32_t tail_ = 0;
+};
 
 // Copied from queue to queue: as large as an index with what one would have to look up at once.
 struct Packet {
@@ -29,13 +81,12 @@ struct Packet {
   static constexpr std::uint8_t kAlarm = 64;    // No packet: an Alarm, of the kind `sequence`.
   static constexpr std::uint8_t kCredit = 128;  // With kPause: credits for `wire` bytes instead.
 
-  std::uint32_t connection;
-  std::uint32_t position;  // Position of the next port that it takes, in the list of all paths.
-  std::uint32_t
-      sequence;        // Number of the packet in its connection, modulo 2^32; of an ACK, the next.
-  std::uint16_t wire;  // Bytes on the line.
-  std::uint8_t left;   // Links that it has still to take.
-  std::uint8_t flags;
+  std::uint32_t connection = kNoIndex;
+  std::uint32_t position = 0;  // Position of the next port that it takes, in the list of all paths.
+  std::uint32_t sequence = 0;  // Its number in its connection, modulo 2^32; of an ACK, the next.
+  std::uint16_t wire = 0;      // Bytes on the line.
+  std::uint8_t left = 0;       // Links that it has still to take.
+  std::uint8_t flags = 0;
 
   [[nodiscard]] bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 };
@@ -76,8 +127,8 @@ struct PortTally {
 
 // A directed link and what waits for it. The fields that a packet needs come first, by cache lines.
 struct alignas(64) Port {
-  std::uint64_t visited = kNoWindow;  // The window in which it last had work.
-  std::uint32_t first = kNoIndex;     // First of what it gets in this window, in order.
+  std::uint64_t visited = kNeverWindow;  // The window in which it last had work.
+  std::uint32_t first = kNoIndex;        // First of what it gets in this window, in order.
   std::uint32_t last = kNoIndex;
   std::uint32_t node = kNoIndex;  // The switch with a buffer that it sends from.
   std::uint32_t link = 0;
@@ -102,7 +153,7 @@ struct alignas(64) Port {
   Picoseconds through_delay = 0;  // From its end to the next queue: the link, then the node.
   Picoseconds end_delay = 0;      // From its end to the target, where the path ends.
   std::int64_t mark_above = std::numeric_limits<std::int64_t>::max();  // ECN: Kmin.
-  std::uint64_t due = kNoWindow;     // The window for which it is in the calendar.
+  std::uint64_t due = kNeverWindow;  // The window for which it is in the calendar.
   std::uint32_t source = kNoIndex;   // Source of its own connections.
   std::uint32_t urgent = 0;          // Control packets and PFC frames that wait.
   std::uint32_t into = kNoIndex;     // The part that its link leads into, if that is another one.

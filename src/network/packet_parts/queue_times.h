@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "network/packet_parts/packet_port.h"
+#include "sim/check.h"
 
 namespace trainyard {
 
@@ -24,7 +25,20 @@ class QueueTimes {
 
   // The length above which the queue was not for `percent` of the time from 0 to `end`, rounded up
   // to the end of its bucket. `end` is not before the last change.
-  [[nodiscard]] std::int64_t percentile(int percent, Picoseconds end) const;
+  [[nodiscard]] std::int64_t percentile(int percent, Picoseconds end) const {
+    CHECK(percent > 0 && percent <= 100, "no percentile");
+    CHECK(end >= since_, "a queue changed after the end");
+    // The share of the time, rounded up; in two parts, as the product may be too large.
+    const Picoseconds share = end / 100 * percent + (end % 100 * percent + 99) / 100;
+    Picoseconds time = 0;
+    for (std::uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
+      time += times_[bucket] + (bucket == bucket_ ? end - since_ : 0);
+      if (time >= share) {
+        return end_of(bucket);
+      }
+    }
+    CHECK(false, "the time of a queue has a gap");
+  }
 
   static constexpr std::uint32_t bucket_of(std::int64_t bytes) {
     const auto length = static_cast<std::uint64_t>(bytes);

@@ -49,17 +49,16 @@ ThreadPool::~ThreadPool() {
   }
 }
 
-void ThreadPool::do_all(Task task, void* context) {
-  task_ = task;
-  context_ = context;
+void ThreadPool::do_all(const Task& task) {
+  task_ = &task;
   done_.store(0, std::memory_order_relaxed);
   const std::uint32_t round = round_.fetch_add(1, std::memory_order_release) + 1;
   round_.notify_all();
-  task(context, 0);
+  task(0);
   const auto others = static_cast<std::uint32_t>(threads_.size());
   for (std::uint32_t number = 1; number <= others; ++number) {
     if (take(number, round)) {
-      task(context, number);
+      task(number);
       done_.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -81,7 +80,7 @@ void ThreadPool::stand_by(std::uint32_t number) {
       if (is_over_) {
         return;
       }
-      task_(context_, number);
+      (*task_)(number);
       done_.fetch_add(1, std::memory_order_release);
     }
   }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace trainyard {
 
 class ThreadPool {
  public:
-  using Task = void (*)(void* context, std::uint32_t number);
+  using Task = std::function<void(std::uint32_t number)>;
 
   // With the thread that calls do_all() there are `members`, at least one.
   explicit ThreadPool(std::uint32_t members);
@@ -26,9 +27,9 @@ class ThreadPool {
   [[nodiscard]] std::uint32_t members() const {
     return static_cast<std::uint32_t>(threads_.size()) + 1;
   }
-  // `task(context, number)` once for each number from 0 to less than members(), 0 on this thread.
-  // Comes back when all have been done.
-  void do_all(Task task, void* context);
+  // `task(number)` once for each number from 0 to less than members(), 0 on this thread. Comes back
+  // when all have been done.
+  void do_all(const Task& task);
 
  private:
   struct alignas(64) Claim {
@@ -41,8 +42,7 @@ class ThreadPool {
 
   alignas(64) std::atomic<std::uint32_t> round_ = 0;
   bool is_over_ = false;  // These are written before the round begins.
-  Task task_ = nullptr;
-  void* context_ = nullptr;
+  const Task* task_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> done_ = 0;
   alignas(64) std::vector<Claim> claims_;  // Indexed by number; not that of the caller.
   std::vector<std::thread> threads_;

@@ -2,7 +2,6 @@
 #include "network/sharing/fabric_cuts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
 namespace trainyard {
@@ -13,9 +12,9 @@ bool is_between_switches(const Topology& topology, LinkId id) {
 }
 
 Load without_fabric(const Topology& topology, const Load& load) {
-  Load kept;
-  std::copy_if(load.begin(), load.end(), std::back_inserter(kept),
-               [&](const LinkWeight& one) { return !is_between_switches(topology, one.link); });
+  Load kept = load;
+  std::erase_if(kept,
+                [&](const LinkWeight& one) { return is_between_switches(topology, one.link); });
   return kept;
 }
 

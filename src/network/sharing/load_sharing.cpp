@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <map>
 #include <queue>
-#include <utility>
 
 #include "network/sharing/fabric_cuts.h"
 #include "sim/check.h"
@@ -21,7 +19,7 @@ namespace {
 // order, and never updated: what else is solved beside it leaves no trace in it.
 class Filling {
  public:
-  Filling(const Topology& topology, std::span<const Load> loads) : loads_(loads) {
+  Filling(const Topology& topology, std::span<const Load> loads) {
     for (const Load& load : loads) {
       for (const LinkWeight& one : load) {
         links_.push_back(one.link);
@@ -97,7 +95,6 @@ class Filling {
     return std::max(0.0, left) / weights;
   }
 
-  std::span<const Load> loads_;
   std::vector<LinkId> links_;
   std::vector<double> capacities_;
   std::vector<std::vector<Member>> members_;
@@ -217,6 +214,23 @@ void merge(Load& load) {
     }
   }
   load.resize(kept);
+}
+
+void LoadSum::add(const Load& load) {
+  for (const LinkWeight& one : load) {
+    CHECK(one.weight > 0.0, "a load has weight on each of its links");
+    weights_[one.link.value()] += one.weight;
+  }
+}
+
+Load LoadSum::total() const {
+  Load load;
+  for (std::uint32_t id = 0; id < weights_.size(); ++id) {
+    if (weights_[id] > 0.0) {
+      load.push_back({.link = LinkId(id), .weight = weights_[id]});
+    }
+  }
+  return load;
 }
 
 std::vector<double> shared_rates(const Topology& topology, std::span<const Load> loads) {

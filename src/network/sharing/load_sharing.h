@@ -37,6 +37,19 @@ using Load = std::vector<LinkWeight>;  // Each link once, in rising order, after
 // Adds up the weights of each link.
 void merge(Load& load);
 
+// Adds up many loads without keeping them: what merge() makes of one after the other, to the same
+// bits.
+class LoadSum {
+ public:
+  explicit LoadSum(const Topology& topology) : weights_(topology.link_count(), 0.0) {}
+
+  void add(const Load& load);
+  [[nodiscard]] Load total() const;
+
+ private:
+  std::vector<double> weights_;  // Indexed by LinkId; zero where nothing was added.
+};
+
 // Returns the rate of each load, in bit/s; infinite for one that is on no link. Loads must be
 // merged.
 [[nodiscard]] std::vector<double> shared_rates(const Topology& topology,

@@ -74,9 +74,7 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
     return name.empty();
   }
   if (pattern.front() == '*') {
-    pattern.remove_prefix(pattern.find_first_not_of('*', 1) == std::string_view::npos
-                              ? pattern.size() - 1
-                              : pattern.find_first_not_of('*') - 1);
+    pattern.remove_prefix(std::min(pattern.find_first_not_of('*'), pattern.size()) - 1);
     const std::size_t most = std::min(name.find('/'), name.size());
     for (std::size_t length = 0; length <= most; ++length) {
       if (matches_pattern(name.substr(length), pattern.substr(1))) {

@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/check.h"
-
 namespace trainyard {
 namespace {
 
@@ -59,9 +57,7 @@ class RoundPattern : public FlowPattern {
     return FlowStart{.time = time_,
                      .size = sizes_.draw(size_stream_),
                      .source = pair.source,
-                     .target = pair.target,
-                     .label = 0,
-                     .priority = {}};
+                     .target = pair.target};
   }
 
  protected:
@@ -94,17 +90,10 @@ class PermutationPattern final : public RoundPattern {
  private:
   void draw_round(std::vector<Pair>& flows) override {
     std::vector<Index> target = numbers_to(endpoints_.size());
-    const auto has_fixed_point = [&] {
-      for (std::size_t index = 0; index < target.size(); ++index) {
-        if (target[index] == index) {
-          return true;
-        }
-      }
-      return false;
-    };
+    const std::vector<Index> indices = target;
     do {
       shuffle(target, target.size(), targets_);
-    } while (has_fixed_point());
+    } while (std::ranges::any_of(indices, [&](Index index) { return target[index] == index; }));
     for (std::size_t index = 0; index < target.size(); ++index) {
       flows.push_back({.source = endpoints_[index], .target = endpoints_[target[index]]});
     }
@@ -172,9 +161,7 @@ class AllToAllPattern final : public FlowPattern {
     const FlowStart flow{.time = traffic_.rounds.interval * round_,
                          .size = traffic_.sizes.draw(sizes_),
                          .source = endpoints_[source_],
-                         .target = endpoints_[(source_ + shift_) % count],
-                         .label = 0,
-                         .priority = {}};
+                         .target = endpoints_[(source_ + shift_) % count]};
     if (++source_ == count) {
       source_ = 0;
       if (++shift_ == count) {
@@ -225,9 +212,7 @@ class OpenLoopPattern final : public FlowPattern {
     return FlowStart{.time = start.time,
                      .size = traffic_.sizes.draw(sizes_),
                      .source = endpoints_[start.source],
-                     .target = endpoints_[target],
-                     .label = 0,
-                     .priority = {}};
+                     .target = endpoints_[target]};
   }
 
  private:
@@ -261,20 +246,11 @@ class ListedPattern final : public FlowPattern {
   explicit ListedPattern(const ListedTraffic& traffic) : flows_(traffic.flows) {}
 
   std::optional<FlowStart> next() override {
-    if (at_ == flows_.size()) {
-      return std::nullopt;
-    }
-    const ListedFlow& flow = flows_[at_++];
-    return FlowStart{.time = flow.start,
-                     .size = flow.size,
-                     .source = flow.source,
-                     .target = flow.target,
-                     .label = 0,
-                     .priority = flow.priority};
+    return at_ == flows_.size() ? std::nullopt : std::optional(flows_[at_++]);
   }
 
  private:
-  const std::vector<ListedFlow>& flows_;
+  const std::vector<FlowStart>& flows_;
   std::size_t at_ = 0;
 };
 

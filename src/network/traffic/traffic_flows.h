@@ -7,23 +7,12 @@
 // those without a fixed point: shuffled again until it has none, e = 2.7 times on average.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "network/traffic/traffic_spec.h"
 
 namespace trainyard {
-
-struct FlowStart {
-  SimTime time;
-  Bytes size;
-  NodeId source;
-  NodeId target;
-  // The UDP source port of its queue pair, which ECMP hashes.
-  std::uint32_t label = 0;
-  std::optional<std::uint8_t> priority;
-};
 
 class FlowPattern {
  public:

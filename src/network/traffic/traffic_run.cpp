@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 #include "network/traffic/traffic_flows.h"
@@ -43,18 +42,11 @@ class Runner {
 
  private:
   // Two handlers, so that tokens need no tags: a group that has flows due, a flow that is complete.
-  class Starts final : public EventHandler {
+  template <void (Runner::*kCall)(std::size_t)>
+  class Handler final : public EventHandler {
    public:
-    Starts(Simulator& simulator, Runner& runner) : EventHandler(simulator), runner_(runner) {}
-    void on_event(std::uint64_t token) override { runner_.start_due(token); }
-
-   private:
-    Runner& runner_;
-  };
-  class Ends final : public EventHandler {
-   public:
-    Ends(Simulator& simulator, Runner& runner) : EventHandler(simulator), runner_(runner) {}
-    void on_event(std::uint64_t token) override { runner_.end(token); }
+    Handler(Simulator& simulator, Runner& runner) : EventHandler(simulator), runner_(runner) {}
+    void on_event(std::uint64_t token) override { (runner_.*kCall)(token); }
 
    private:
     Runner& runner_;
@@ -79,8 +71,6 @@ class Runner {
     const ConnectionId connection = network_.connect({.source = flow.source,
                                                       .target = flow.target,
                                                       .flow_label = flow.label,
-                                                      .nic_turns = {},
-                                                      .path = 0,
                                                       .priority = flow.priority});
     const bool is_reached = routing_.route(flow.source, flow.target, flow.label, path_);
     CHECK(is_reached, "the network found a path and the routing none");
@@ -88,7 +78,6 @@ class Runner {
     const SimTime alone =
         path_latency(topology, path_) + transfer_time(flow.size, path_bandwidth(topology, path_));
     flows_.push_back({.start = simulator_.now(),
-                      .end = {},
                       .alone = alone,
                       .size = flow.size,
                       .source = flow.source,
@@ -111,8 +100,8 @@ class Runner {
   Network& network_;
   Routing& routing_;
   std::size_t expected_;
-  Starts starts_;
-  Ends ends_;
+  Handler<&Runner::start_due> starts_;
+  Handler<&Runner::end> ends_;
   std::vector<FlowSource> sources_;
   std::vector<std::optional<FlowStart>> waiting_;  // The next flow of each group.
   std::vector<FlowRecord> flows_;
@@ -130,32 +119,29 @@ std::vector<GroupPlan> plan_traffic(const Cluster& cluster, const TrafficSpec& s
   std::int64_t flows = 0;
   Bytes bytes;
   for (const TrafficGroup& group : spec.groups) {
+    const auto fail = [&](const std::string& what) {
+      throw ConfigError(fmt::format("{}: group {}: {}", spec.file, group.name, what));
+    };
     GroupPlan plan;
     FlowSource source(group);
     for (auto flow = source.next(); flow; flow = source.next()) {
       ++plan.flows;
       plan.bytes += flow->size;
       if (++flows > kMostTrafficFlows) {
-        throw ConfigError(fmt::format("{}: group {}: expected at most {} flows in all, found more",
-                                      spec.file, group.name, kMostTrafficFlows));
+        fail(fmt::format("expected at most {} flows in all, found more", kMostTrafficFlows));
       }
       bytes += flow->size;
       if (bytes > kMostTrafficBytes) {
-        throw ConfigError(fmt::format("{}: group {}: expected at most {} in all, found more",
-                                      spec.file, group.name, to_string(kMostTrafficBytes)));
+        fail(fmt::format("expected at most {} in all, found more", to_string(kMostTrafficBytes)));
       }
       if (!routing.route(flow->source, flow->target, flow->label, path)) {
-        throw ConfigError(fmt::format(
-            "{}: group {}: no path leads from {} to {}: the cluster does not connect them",
-            spec.file, group.name, cluster.topology.node(flow->source).name,
-            cluster.topology.node(flow->target).name));
+        fail(fmt::format("no path leads from {} to {}: the cluster does not connect them",
+                         cluster.topology.node(flow->source).name,
+                         cluster.topology.node(flow->target).name));
       }
     }
     if (plan.flows == 0) {
-      throw ConfigError(fmt::format(
-          "{}: group {}: expected a flow or more, found none: its duration is too short for its "
-          "load",
-          spec.file, group.name));
+      fail("expected a flow or more, found none: its duration is too short for its load");
     }
     plans.push_back(plan);
   }

@@ -24,7 +24,7 @@ namespace trainyard {
 
 struct FlowRecord {
   SimTime start;
-  std::optional<SimTime> end;  // Nothing if it never was complete.
+  std::optional<SimTime> end = {};  // Nothing if it never was complete.
   SimTime alone;
   Bytes size;
   NodeId source;

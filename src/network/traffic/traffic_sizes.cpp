@@ -13,8 +13,6 @@
 namespace trainyard {
 namespace {
 
-// A flow of a whole GPU memory is far below; sums over millions of flows stay exact.
-
 void check_size(const ConfigNode& node, Bytes size) {
   if (size > kMostFlowSize) {
     node.fail(fmt::format("a size of at most {}", to_string(kMostFlowSize)), node.found());
@@ -117,20 +115,6 @@ double FlowSizes::mean_bytes() const {
   return sum / 200.0;
 }
 
-double FlowSizes::percent_up_to(Bytes size) const {
-  const auto above = std::ranges::upper_bound(points_, size, {}, &SizePoint::size);
-  if (above == points_.begin()) {
-    return 0.0;
-  }
-  if (above == points_.end()) {
-    return 100.0;
-  }
-  const SizePoint& low = *(above - 1);
-  const double share = static_cast<double>((size - low.size).count()) /
-                       static_cast<double>((above->size - low.size).count());
-  return low.percent + share * (above->percent - low.percent);
-}
-
 FlowSizes read_flow_sizes(const ConfigNode& node, const std::filesystem::path& folder,
                           const std::filesystem::path& shipped) {
   if (node.is_map()) {
@@ -141,10 +125,7 @@ FlowSizes read_flow_sizes(const ConfigNode& node, const std::filesystem::path& f
   if (named.has_parent_path() || named.extension() == ".yaml") {
     return load_cdf(folder / named);
   }
-  const bool is_number =
-      !text.empty() && (text.front() == '+' || text.front() == '-' || text.front() == '.' ||
-                        (text.front() >= '0' && text.front() <= '9'));
-  if (is_number) {
+  if (text.find_first_of("+-.0123456789") == 0) {
     const Bytes size = node.as_bytes();
     check_size(node, size);
     if (size == Bytes(0)) {

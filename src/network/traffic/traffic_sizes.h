@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@
 
 namespace trainyard {
 
-// Limit for one flow.
+// Limit for one flow: that of a whole GPU memory is far below, and sums over millions stay exact.
 inline constexpr Bytes kMostFlowSize{std::int64_t{1} << 42};
 
 struct SizePoint {
@@ -40,8 +39,7 @@ class FlowSizes {
   // Draws nothing where there is one size.
   [[nodiscard]] Bytes draw(RandomStream& stream) const;
   [[nodiscard]] double mean_bytes() const;
-  // Returns the per cent of the flows that are at most `size`, of the continuous distribution.
-  [[nodiscard]] double percent_up_to(Bytes size) const;
+  [[nodiscard]] const std::vector<SizePoint>& points() const { return points_; }
   [[nodiscard]] bool is_fixed() const { return points_.size() == 1; }
   // Returns the text of a summary: "10MB", or the name of the distribution.
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -29,6 +29,11 @@ SimTime read_time(const ConfigNode& node) {
   return time;
 }
 
+SimTime read_time(const ConfigNode& node, std::string_view key, SimTime otherwise) {
+  const auto time = node.optional(key);
+  return time ? read_time(*time) : otherwise;
+}
+
 // Reads a name that tables can hold.
 std::string read_name(const ConfigNode& node) {
   const ConfigNode name = node.required("name");
@@ -124,14 +129,9 @@ class Reader {
     const std::size_t kind = node.required("kind").as_choice(kKinds);
     TrafficGroup group{.name = read_name(node),
                        .kind = std::string(kKinds.at(kind)),
-                       .start = {},
                        .seed = seed_,
-                       .priority = read_priority(node),
-                       .endpoints = {},
-                       .pattern = ListedTraffic{}};
-    if (const auto start = node.optional("start")) {
-      group.start = read_time(*start);
-    }
+                       .priority = read_priority(node)};
+    group.start = read_time(node, "start", SimTime());
     if (const auto seed = node.optional("seed")) {
       const auto own = static_cast<std::uint64_t>(seed->as_integer(0, kMostTrafficSeed));
       group.seed = reading_.seed.value_or(own);
@@ -174,14 +174,10 @@ class Reader {
     if (host.receiver.xon > host.receiver.xoff) {
       xon.fail("no more than xoff", xon.found());
     }
-    if (const auto start = node.optional("start")) {
-      host.from = read_time(*start);
-    }
-    if (const auto end = node.optional("end")) {
-      host.until = read_time(*end);
-      if (host.until <= host.from) {
-        end->fail("a time after the start", end->found());
-      }
+    host.from = read_time(node, "start", host.from);
+    host.until = read_time(node, "end", host.until);
+    if (const auto end = node.optional("end"); end && host.until <= host.from) {
+      end->fail("a time after the start", end->found());
     }
     const ConfigNode devices = node.required("devices");
     for (const NodeId device : devices_.read(devices)) {
@@ -236,11 +232,7 @@ class Reader {
 
   [[nodiscard]] IncastTraffic read_incast(const ConfigNode& node, FlowSizes sizes,
                                           const std::vector<NodeId>& endpoints) const {
-    IncastTraffic incast{.sizes = std::move(sizes),
-                         .rounds = read_rounds(node),
-                         .senders = {},
-                         .targets = {},
-                         .drawn_targets = 1};
+    IncastTraffic incast{.sizes = std::move(sizes), .rounds = read_rounds(node)};
     const auto most = static_cast<std::int64_t>(endpoints.size());
     if (const auto targets = node.optional("targets")) {
       const std::string text = targets->is_scalar() ? targets->as_string() : "";
@@ -264,11 +256,7 @@ class Reader {
   [[nodiscard]] OpenLoopTraffic read_open_loop(const ConfigNode& node, FlowSizes sizes,
                                                const std::vector<NodeId>& endpoints,
                                                OpenLoopTraffic::Gaps gaps) const {
-    OpenLoopTraffic traffic{.sizes = std::move(sizes),
-                            .gaps = gaps,
-                            .mean_gaps = {},
-                            .duration = SimTime::max(),
-                            .flows = {}};
+    OpenLoopTraffic traffic{.sizes = std::move(sizes), .gaps = gaps};
     // More than a few times the rate of a link piles up flows without end.
     const double load = node.required("load").as_number(0.0001, 10.0);
     std::optional<Bandwidth> given;
@@ -321,26 +309,22 @@ class Reader {
     }
     const ConfigNode list = node.required("flows");
     for (const ConfigNode& item : list.items()) {
-      ListedFlow flow{.start = {},
-                      .size = {},
-                      .source = devices_.read_one(item.required("source")),
-                      .target = devices_.read_one(item.required("target")),
-                      .priority = read_priority(item)};
+      FlowStart flow{.source = devices_.read_one(item.required("source")),
+                     .target = devices_.read_one(item.required("target")),
+                     .priority = read_priority(item)};
       if (flow.source == flow.target) {
         item.required("target").fail("another device than the source",
                                      item.required("target").found());
       }
       const auto size = item.optional("size");
       flow.size = size || !usual ? read_size(item.required("size")) : *usual;
-      if (const auto start = item.optional("start")) {
-        flow.start = read_time(*start);
-      }
+      flow.time = read_time(item, "start", SimTime());
       traffic.flows.push_back(flow);
     }
     if (traffic.flows.empty()) {
       list.fail("a flow or more", "none");
     }
-    std::ranges::stable_sort(traffic.flows, {}, &ListedFlow::start);
+    std::ranges::stable_sort(traffic.flows, {}, &FlowStart::time);
     return traffic;
   }
 

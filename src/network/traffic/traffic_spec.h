@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -41,9 +40,9 @@ struct IncastTraffic {
   FlowSizes sizes;
   Rounds rounds;
   // Endpoints that send to one target, drawn without repetition; nothing: all but the target.
-  std::optional<std::uint32_t> senders;
-  std::vector<NodeId> targets;      // If empty, `drawn` of the endpoints.
-  std::uint32_t drawn_targets = 1;  // Without repetition.
+  std::optional<std::uint32_t> senders = {};
+  std::vector<NodeId> targets = {};  // If empty, `drawn` of the endpoints.
+  std::uint32_t drawn_targets = 1;   // Without repetition.
 };
 
 // Each endpoint sends one flow to each other.
@@ -60,33 +59,35 @@ struct OpenLoopTraffic {
   FlowSizes sizes;
   Gaps gaps = Gaps::Exponential;
   // Average gap of each endpoint, in picoseconds: mean size / (load x rate).
-  std::vector<double> mean_gaps;
-  SimTime duration = SimTime::max();  // No flow starts after that much time of the group.
-  std::optional<std::int64_t> flows;  // Nor more than these.
+  std::vector<double> mean_gaps = {};
+  SimTime duration = SimTime::max();       // No flow starts after that much time of the group.
+  std::optional<std::int64_t> flows = {};  // Nor more than these.
 };
 
-struct ListedFlow {
-  SimTime start;  // After the start of the group.
-  Bytes size;
-  NodeId source;
-  NodeId target;
-  std::optional<std::uint8_t> priority;  // Instead of the group's.
+struct FlowStart {
+  SimTime time = {};  // In a list, after the start of the group.
+  Bytes size = {};
+  NodeId source = {};
+  NodeId target = {};
+  // The UDP source port of its queue pair, which ECMP hashes; drawn when it starts.
+  std::uint32_t label = 0;
+  std::optional<std::uint8_t> priority = {};  // In a list, instead of the group's.
 };
 
 // Flows in the order of their starts.
 struct ListedTraffic {
-  std::vector<ListedFlow> flows;
+  std::vector<FlowStart> flows;
 };
 
 struct TrafficGroup {
   std::string name;
   std::string kind;  // As the file says: "poisson".
-  SimTime start;
+  SimTime start = {};
   std::uint64_t seed = 1;
-  std::optional<std::uint8_t> priority;
-  std::vector<NodeId> endpoints;
+  std::optional<std::uint8_t> priority = {};
+  std::vector<NodeId> endpoints = {};
   std::variant<PermutationTraffic, IncastTraffic, AllToAllTraffic, OpenLoopTraffic, ListedTraffic>
-      pattern;
+      pattern = ListedTraffic{};
 };
 
 struct TrafficSpec {

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "sim/statistics.h"
@@ -28,10 +29,7 @@ class SortedSamples {
 
   [[nodiscard]] Distribution distribution() {
     std::sort(values_.begin(), values_.end());
-    double sum = 0.0;
-    for (const double value : values_) {
-      sum += value;
-    }
+    const double sum = std::accumulate(values_.begin(), values_.end(), 0.0);
     return {.mean = sum / static_cast<double>(values_.size()),
             .p50 = at(50.0),
             .p90 = at(90.0),

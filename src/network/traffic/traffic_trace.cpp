@@ -49,7 +49,7 @@ class TraceReader {
     }
   }
 
-  std::vector<ListedFlow> read() {
+  std::vector<FlowStart> read() {
     read_header();
     while (next_line()) {
       read_flow();
@@ -64,11 +64,11 @@ class TraceReader {
       fail(fmt::format("expected {} flows as the first line says, found {}", *announced_,
                        flows_.size()));
     }
-    std::ranges::stable_sort(flows_, {}, &ListedFlow::start);
+    std::ranges::stable_sort(flows_, {}, &FlowStart::time);
     if (format_ == TraceFormat::Hpcc) {
-      const SimTime first = flows_.front().start;
-      for (ListedFlow& flow : flows_) {
-        flow.start = flow.start - first;
+      const SimTime first = flows_.front().time;
+      for (FlowStart& flow : flows_) {
+        flow.time = flow.time - first;
       }
     }
     return std::move(flows_);
@@ -163,11 +163,10 @@ class TraceReader {
       fail(fmt::format("expected {} fields, found {}", width_, fields_.size()));
     }
     const bool is_csv = format_ == TraceFormat::Csv;
-    ListedFlow flow{.start = start(field(kStart), is_csv ? 1e6 : 1e12),
-                    .size = Bytes(whole("bytes", field(kBytes), 1, kMostFlowSize.count())),
-                    .source = device("source", field(kSource)),
-                    .target = device("target", field(kTarget)),
-                    .priority = {}};
+    FlowStart flow{.time = start(field(kStart), is_csv ? 1e6 : 1e12),
+                   .size = Bytes(whole("bytes", field(kBytes), 1, kMostFlowSize.count())),
+                   .source = device("source", field(kSource)),
+                   .target = device("target", field(kTarget))};
     if (flow.source == flow.target) {
       fail("target", "another device than the source", field(kTarget));
     }
@@ -233,14 +232,14 @@ class TraceReader {
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, kColumns> places_ = {};
   std::optional<std::int64_t> announced_;
-  std::vector<ListedFlow> flows_;
+  std::vector<FlowStart> flows_;
 };
 
 }  // namespace
 
-std::vector<ListedFlow> read_trace(const std::filesystem::path& file, TraceFormat format,
-                                   const TrafficDevices& devices,
-                                   std::span<const NodeId> endpoints) {
+std::vector<FlowStart> read_trace(const std::filesystem::path& file, TraceFormat format,
+                                  const TrafficDevices& devices,
+                                  std::span<const NodeId> endpoints) {
   return TraceReader(file, format, devices, endpoints).read();
 }
 

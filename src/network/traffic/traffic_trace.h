@@ -20,8 +20,8 @@ enum class TraceFormat { Csv, Hpcc };
 // Sorted by start; lines of equal start stay in their order. A device is a name, or a number that
 // counts `endpoints` from zero. Blank lines and lines that begin with # mean nothing. Throws
 // ConfigError with file and line.
-[[nodiscard]] std::vector<ListedFlow> read_trace(const std::filesystem::path& file,
-                                                 TraceFormat format, const TrafficDevices& devices,
-                                                 std::span<const NodeId> endpoints);
+[[nodiscard]] std::vector<FlowStart> read_trace(const std::filesystem::path& file,
+                                                TraceFormat format, const TrafficDevices& devices,
+                                                std::span<const NodeId> endpoints);
 
 }  // namespace trainyard

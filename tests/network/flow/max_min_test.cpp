@@ -33,16 +33,12 @@ TEST_CASE("a class that is alone on its links has the least capacity, shared by 
   const std::vector<Bandwidth> capacities{Bandwidth(90), Bandwidth(30), Bandwidth(60)};
   MaxMinSolver solver(capacities);
   const ClassIndex index = add(solver, {0, 1, 2});
-  REQUIRE(!solver.stale());
   solver.set_multiplicity(index, 1);
-  REQUIRE(solver.stale());
   REQUIRE(solver.rate(index) == 0);
   REQUIRE(solved(solver) == Classes{index});
-  REQUIRE(!solver.stale());
   REQUIRE(solver.rate(index) == 30 * kUnit);
 
   solver.set_multiplicity(index, 7);
-  REQUIRE(solver.multiplicity(index) == 7);
   REQUIRE(solved(solver) == Classes{index});
   REQUIRE(solver.rate(index) == 30 * kUnit / 7);
 

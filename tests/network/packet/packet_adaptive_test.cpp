@@ -88,12 +88,12 @@ TracedRun run_ways(const TestFabric& fabric, const Traffic& traffic, const Naive
     }
   }
   TracedRun run = run_on(engine, traffic);
-  std::int64_t sent = 0;
+  Bytes sent;
   for (const auto& [link, bytes] : engine.payload_by_link()) {
     const Link& record = fabric.topology.link(link);
-    sent += fabric.topology.node(record.source).kind == NodeKind::Gpu ? bytes : 0;
+    sent += fabric.topology.node(record.source).kind == NodeKind::Gpu ? bytes : Bytes(0);
   }
-  REQUIRE(sent == engine.counts().bytes);
+  REQUIRE(sent.count() == engine.counts().bytes);
   return run;
 }
 

@@ -58,7 +58,7 @@ HeadroomRun fill_headroom(SimTime latency, std::optional<Bytes> headroom) {
   run_to(engine, 20_ms);
   return {.drops = engine.stats().drops,
           .pauses = engine.stats().pauses,
-          .peak = engine.switches()[0].buffer.headroom_peak(0, 0)};
+          .peak = engine.fabric().switches()[0].buffer.headroom_peak(0, 0)};
 }
 
 TEST_CASE("full headroom never loses a frame, one frame less can", "[published]") {
@@ -112,8 +112,8 @@ TEST_CASE("greedy ports hold alpha / (1 + alpha n) of the shared buffer each", "
       const double expected = alpha * shared / (1.0 + alpha * senders);
       double mean = 0.0;
       for (std::uint32_t i = 0; i < senders; ++i) {
-        const auto held =
-            static_cast<double>(engine.switches()[0].buffer.ingress_bytes(i, 0).count() - kReserve);
+        const auto held = static_cast<double>(
+            engine.fabric().switches()[0].buffer.ingress_bytes(i, 0).count() - kReserve);
         INFO(senders << " senders, alpha " << alpha << ": " << held << " of " << expected);
         // They stop within a frame of T and go on 3072 B below it.
         REQUIRE(held < expected + 2.0 * kFrame);

@@ -49,8 +49,8 @@ CombinedRun run_combined(const TestFabric& fabric, const Traffic& traffic,
   REQUIRE(run.is_whole == !network.complaint());
   REQUIRE((run.is_whole || run.stats.failures > 0));
   REQUIRE(network.engine().next_border() == kNeverTime);
-  const PacketControl* const control = network.engine().control();
-  for (std::uint32_t id = 0; run.is_whole && id < network.engine().connections(); ++id) {
+  const PacketControl* const control = network.engine().senders().control();
+  for (std::uint32_t id = 0; run.is_whole && id < network.engine().senders().count(); ++id) {
     REQUIRE(control->in_flight(id) == 0);
   }
   return run;

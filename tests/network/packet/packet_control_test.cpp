@@ -95,15 +95,16 @@ TEST_CASE("a window is filled and never exceeded", "[control]") {
   while (engine.next_border() != kNeverTime) {
     engine.run_window(completions);
     for (std::uint32_t i = 0; i < 2; ++i) {
-      most = std::max(most, engine.control()->in_flight(i));
-      REQUIRE(engine.control()->in_flight(i) <= engine.control()->control(i).window().count());
+      most = std::max(most, engine.senders().control()->in_flight(i));
+      REQUIRE(engine.senders().control()->in_flight(i) <=
+              engine.senders().control()->control(i).window().count());
     }
   }
   REQUIRE(completions.size() == 2);
-  REQUIRE(engine.control()->in_flight(0) == 0);
-  REQUIRE(most > engine.control()->control(0).window().count() - 4178);
+  REQUIRE(engine.senders().control()->in_flight(0) == 0);
+  REQUIRE(most > engine.senders().control()->control(0).window().count() - 4178);
   // T: a full packet there, its ACK back, and one packet more.
-  const Bytes bdp = engine.control()->control(0).window();
+  const Bytes bdp = engine.senders().control()->control(0).window();
   const SimTime rtt = (334'240_ps + 1_us) * 2 + (6'880_ps + 1_us) * 2 + 334'240_ps;
   REQUIRE(bdp.count() == rtt.picoseconds() / 80);
 }
@@ -125,7 +126,7 @@ TEST_CASE("one flow gets the line rate, and eta of it with HPCC", "[control]") {
     }
     REQUIRE(completions.size() == 1);
     const SimTime full =
-        transfer_time(Bytes(engine.wire_of(4096, false)), gigabits_per_second(100));
+        transfer_time(Bytes(engine.fabric().wire_of(4096, false)), gigabits_per_second(100));
     const SimTime at_line = full * (kPackets + 1) + 2_us;
     const double share = at_line / SimTime(completions[0].time);
     if (options.profile->traits().telemetry != IntFormat::None) {
@@ -191,7 +192,7 @@ SharedLink share_link(std::uint32_t flows, const PacketOptions& options, SimTime
     const std::int64_t queued = engine.port(LinkId(2 * flows + 1))->queued_bytes;
     seen.mean_queue += static_cast<double>(queued);
     seen.most_queued = std::max(seen.most_queued, queued);
-    if (const auto* swift = engine.control()->control(0).as<Swift>()) {
+    if (const auto* swift = engine.senders().control()->control(0).as<Swift>()) {
       seen.mean_target += swift->target(1).seconds();
     }
     samples += 1.0;
@@ -402,14 +403,14 @@ TEST_CASE("samples show the pace of a control", "[control]") {
   const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), 1_us));
   PacketEngine engine(fabric.topology, controlled_packets("hpcc"));
   engine.add_connection(std::array{LinkId(0), LinkId(3)});
-  REQUIRE(engine.rate_at(0, SimTime()) == 100e9);
+  REQUIRE(engine.senders().rate_at(0, 0) == 100e9);
   engine.send(0, {.time = 0, .size = 4'000'000});
   std::vector<PacketEngine::Completion> completions;
   while (completions.empty()) {
     engine.run_window(completions);
   }
-  REQUIRE(engine.rate_at(0, SimTime(completions[0].time)) < 96e9);
-  REQUIRE(engine.rate_at(0, SimTime(completions[0].time)) > 94e9);
+  REQUIRE(engine.senders().rate_at(0, completions[0].time) < 96e9);
+  REQUIRE(engine.senders().rate_at(0, completions[0].time) > 94e9);
 }
 
 TEST_CASE("HPCC looks at eight switches and refuses paths of more", "[control]") {

@@ -8,7 +8,7 @@
 
 #include "hw/switch/link_credits.h"
 #include "network/packet/packet.h"
-#include "network/packet/packet_credits.h"
+#include "network/packet/packet_fabric.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/recorder.h"

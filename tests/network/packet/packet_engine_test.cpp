@@ -66,7 +66,8 @@ TEST_CASE("links without use have no port, and the last of a message is counted 
   REQUIRE(engine.port(LinkId(0))->counters.bytes == 10'000 + 3 * 82);
   const auto payload = engine.payload_by_link();
   REQUIRE(payload.size() == 2);
-  REQUIRE(payload[1] == std::pair{LinkId(3), std::int64_t{10'000}});
+  REQUIRE(payload[1].link == LinkId(3));
+  REQUIRE(payload[1].bytes == 10'000_B);
 }
 
 TEST_CASE("options that make no sense are the user's mistake") {

@@ -124,8 +124,8 @@ TEST_CASE("bit errors are of the links of the fabric, or of one link") {
     simulator.run();
     REQUIRE(done.events().size() == 1);
     REQUIRE(!network.complaint());
-    REQUIRE(network.engine().losses().tally(LinkId(3)).bit_errors > 20);
-    REQUIRE((network.engine().losses().tally(LinkId(0)).bit_errors > 0) == everywhere);
+    REQUIRE(network.engine().fabric().losses().tally(LinkId(3)).bit_errors > 20);
+    REQUIRE((network.engine().fabric().losses().tally(LinkId(0)).bit_errors > 0) == everywhere);
   }
   PacketOptions options = line_of(Retransmission::None);
   options.bit_error_rate = 1.0;

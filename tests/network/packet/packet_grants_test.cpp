@@ -33,7 +33,7 @@ PacketOptions credited(double speculative = 1.0) {
 
 // Of a connection of the receiving port, as the engine takes them.
 CreditSettings settings_at_port(const PacketEngine& engine) {
-  return std::get<CreditSettings>(engine.control()->settings(0).rules);
+  return std::get<CreditSettings>(engine.senders().control()->settings(0).rules);
 }
 
 struct IncastRun {
@@ -123,12 +123,12 @@ TEST_CASE("flows that begin later get the same share as those before", "[grants]
     engine.run_window(completions);
     if (engine.next_border() > (1_ms).picoseconds() && before[0] == 0) {
       for (std::uint32_t i = 0; i < 4; ++i) {
-        before[i] = engine.payload_sent(i);
+        before[i] = engine.senders().payload_sent(i);
       }
     }
   }
   for (std::uint32_t i = 0; i < 4; ++i) {
-    const auto share = static_cast<double>(engine.payload_sent(i) - before[i]);
+    const auto share = static_cast<double>(engine.senders().payload_sent(i) - before[i]);
     REQUIRE(share * 8 / 1e-3 / 25e9 == Approx(4096.0 / 4178).epsilon(0.02));
   }
 }

@@ -64,7 +64,7 @@ void run_until(PacketEngine& engine, SimTime time) {
 // Gb/s on the line.
 std::vector<double> rates_of(PacketEngine& engine, const std::vector<std::vector<LinkId>>& paths,
                              SimTime from, SimTime to) {
-  std::vector<std::uint32_t> before;
+  std::vector<std::uint64_t> before;
   for (const std::vector<LinkId>& path : paths) {
     engine.add_connection(path);
   }
@@ -73,14 +73,14 @@ std::vector<double> rates_of(PacketEngine& engine, const std::vector<std::vector
   }
   run_until(engine, from);
   for (std::uint32_t flow = 0; flow < paths.size(); ++flow) {
-    before.push_back(engine.packets(flow));
+    before.push_back(engine.counters(flow).packets);
   }
   run_until(engine, to);
   std::vector<double> rates;
-  const double bits = 8.0 * static_cast<double>(engine.wire_of(4096, false));
+  const double bits = 8.0 * static_cast<double>(engine.fabric().wire_of(4096, false));
   for (std::uint32_t flow = 0; flow < paths.size(); ++flow) {
-    rates.push_back(bits * (engine.packets(flow) - before[flow]) / (to - from).seconds() /
-                    kGigabits);
+    const auto packets = static_cast<double>(engine.counters(flow).packets - before[flow]);
+    rates.push_back(bits * packets / (to - from).seconds() / kGigabits);
   }
   return rates;
 }

@@ -58,12 +58,12 @@ PlayedRun run(const TestFabric& fabric, const Traffic& traffic, const PacketOpti
       REQUIRE(port->queued_bytes == 0);
     }
   }
-  for (const PacketSwitch& node : network.engine().switches()) {
+  for (const PacketSwitch& node : network.engine().fabric().switches()) {
     REQUIRE(node.buffer.is_consistent());
     REQUIRE(node.stopped == 0);
     REQUIRE(node.to_send == 0);
   }
-  for (const SwitchLoad& load : network.engine().loads()) {
+  for (const SwitchLoad& load : network.engine().fabric().loads()) {
     REQUIRE(load.held == 0);
   }
   std::sort(result.starts.begin(), result.starts.end());

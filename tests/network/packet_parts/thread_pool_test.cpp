@@ -34,19 +34,11 @@ TEST_CASE("a pool does every task of a round before the round is over", "[thread
   ThreadPool pool(kMembers);
   REQUIRE(pool.members() == kMembers);
   for (std::uint64_t round = 1; round <= kRounds; ++round) {
-    pool.do_all(
-        [](void* context, std::uint32_t number) {
-          Board& all = *static_cast<Board*>(context);
-          ++all.mine.at(number);
-        },
-        &board);
+    pool.do_all([&](std::uint32_t number) { ++board.mine.at(number); });
     // What one has written the next one sees in the next round.
-    pool.do_all(
-        [](void* context, std::uint32_t number) {
-          Board& all = *static_cast<Board*>(context);
-          all.seen.at(number) += all.mine.at((number + 1) % kMembers);
-        },
-        &board);
+    pool.do_all([&](std::uint32_t number) {
+      board.seen.at(number) += board.mine.at((number + 1) % kMembers);
+    });
     REQUIRE(board.mine == std::array{round, round, round, round});
     if (round == kRounds / 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // The others fall asleep.
@@ -54,8 +46,7 @@ TEST_CASE("a pool does every task of a round before the round is over", "[thread
   }
   REQUIRE(board.seen.at(0) == kRounds * (kRounds + 1) / 2);
   ThreadPool alone(1);
-  alone.do_all([](void* context, std::uint32_t) { ++*static_cast<int*>(context); },
-               &board.mine.front());
+  alone.do_all([&](std::uint32_t number) { ++board.mine.at(number); });
 }
 
 struct ThreadedRun {
@@ -82,7 +73,7 @@ ThreadedRun run_threaded(const TestFabric& fabric, const Traffic& traffic, Packe
   run.counts = {counts.messages,    counts.completed, static_cast<std::uint64_t>(counts.bytes),
                 counts.packet_hops, counts.windows,   counts.exact_windows,
                 counts.acks,        counts.cnps,      network.engine().stats().drops};
-  for (const Port& port : network.engine().ports()) {
+  for (const Port& port : network.engine().fabric().ports()) {
     const PortTally& tally = port.counters;
     run.ports.emplace_back(tally.packets, tally.bytes, tally.most_queued, tally.pauses_received);
   }

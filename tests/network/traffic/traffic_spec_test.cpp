@@ -92,7 +92,7 @@ TEST_CASE("listed flows are sorted by start and have the usual size", "[traffic]
   const auto& flows = std::get<ListedTraffic>(spec.groups[0].pattern).flows;
   REQUIRE(flows[0].size == Bytes(3000));
   REQUIRE(flows[1].size == Bytes(1000));
-  REQUIRE(flows[1].start == 2_us);
+  REQUIRE(flows[1].time == 2_us);
   REQUIRE(flows[1].priority == 1);
   REQUIRE(!flows[0].priority);
 }

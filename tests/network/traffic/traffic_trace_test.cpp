@@ -17,7 +17,7 @@ using namespace literals;
 
 class Traces {
  public:
-  std::vector<ListedFlow> read(const std::string& text, TraceFormat format = TraceFormat::Csv) {
+  std::vector<FlowStart> read(const std::string& text, TraceFormat format = TraceFormat::Csv) {
     return read_trace(folder_.write("trace", text), format, devices_, devices_.nics());
   }
   // Without the folder.
@@ -42,18 +42,18 @@ class Traces {
 
 TEST_CASE("a trace in CSV has its columns in any order and its flows in that of their starts") {
   Traces traces;
-  const std::vector<ListedFlow> flows = traces.read(
+  const std::vector<FlowStart> flows = traces.read(
       "# written by hand\n\nbytes, start_us ,source,target,priority\r\n"
       "1000,2.5,0,server3/nic0,4\n"
       "2000,0,server1/nic0,2,0\n"
       "  # and a remark\n"
       "3000,2.5,server2/gpu0,1,7");
   REQUIRE(flows.size() == 3);
-  REQUIRE(flows[0].start == 0_us);
+  REQUIRE(flows[0].time == 0_us);
   REQUIRE(flows[0].size == Bytes(2000));
   REQUIRE(traces.name(flows[0].target) == "server2/nic0");
   REQUIRE(flows[0].priority == 0);
-  REQUIRE(flows[1].start == 2500_ns);
+  REQUIRE(flows[1].time == 2500_ns);
   REQUIRE(flows[1].size == Bytes(1000));
   REQUIRE(traces.name(flows[1].source) == "server0/nic0");
   REQUIRE(traces.name(flows[1].target) == "server3/nic0");
@@ -64,14 +64,14 @@ TEST_CASE("a trace in CSV has its columns in any order and its flows in that of 
 
 TEST_CASE("a flow file of the HPCC simulation begins with its first flow") {
   Traces traces;
-  const std::vector<ListedFlow> flows =
+  const std::vector<FlowStart> flows =
       traces.read("2\n0 3 3 100 5000 2.000001500\n1 2 4 100 6000 2.000000\n", TraceFormat::Hpcc);
   REQUIRE(flows.size() == 2);
-  REQUIRE(flows[0].start == 0_us);
+  REQUIRE(flows[0].time == 0_us);
   REQUIRE(flows[0].size == Bytes(6000));
   REQUIRE(flows[0].priority == 4);
   REQUIRE(traces.name(flows[0].source) == "server1/nic0");
-  REQUIRE(flows[1].start == 1500_ns);
+  REQUIRE(flows[1].time == 1500_ns);
   REQUIRE(traces.name(flows[1].target) == "server3/nic0");
 }
 
