@@ -302,4 +302,38 @@ CollectiveInputs load_collective_inputs(const CollectiveRequest& request, spdlog
           .notes = std::move(notes)};
 }
 
+CollectiveReport empty_report(const CollectiveRequest& request, const CollectiveInputs& inputs) {
+  CollectiveReport report;
+  report.operation = request.operation;
+  report.cluster = inputs.cluster.name;
+  report.ranks = inputs.ranks();
+  report.node_gpus = inputs.cluster.server_gpus;
+  report.root = request.root;
+  report.inputs = run_inputs(inputs.cluster, request.inputs.settings());
+  report.estimates = inputs.cluster.estimates;
+  report.inputs.options = machine_options(inputs.cluster, request.inputs.overrides);
+  if (inputs.measured) {
+    report.measured_name = inputs.measured->name;
+    report.measured_source = inputs.measured->source;
+  }
+  return report;
+}
+
+CollectiveRow timed_row(Operation operation, Bytes size, SimTime time,
+                        const CollectiveInputs& inputs) {
+  CollectiveRow row;
+  row.size = size;
+  row.time = time;
+  if (time > SimTime()) {
+    row.algbw_gbps = static_cast<double>(size.count()) / time.seconds() / 1e9;
+    row.busbw_gbps = row.algbw_gbps * bus_factor(operation, inputs.ranks());
+  }
+  if (inputs.measured) {
+    if (const MeasuredRow* found = find_row(*inputs.measured, size)) {
+      row.measured = *found;
+    }
+  }
+  return row;
+}
+
 }  // namespace trainyard

@@ -11,6 +11,7 @@
 
 #include "calibration/measured/measurement.h"
 #include "cli/collective/collective_request.h"
+#include "report/results/collective_report.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -48,5 +49,13 @@ void keep_first_ranks(Cluster& cluster, int ranks);
                                                          const Cluster& cluster);
 // Turns a table of another number of ranks into what the same bus bandwidth gives on `ranks`.
 void rescale(MeasuredTable& table, Operation operation, int ranks);
+
+// Without rows and notes, runtime and fidelity.
+[[nodiscard]] CollectiveReport empty_report(const CollectiveRequest& request,
+                                            const CollectiveInputs& inputs);
+
+// Size, time, bandwidths and what was measured.
+[[nodiscard]] CollectiveRow timed_row(Operation operation, Bytes size, SimTime time,
+                                      const CollectiveInputs& inputs);
 
 }  // namespace trainyard

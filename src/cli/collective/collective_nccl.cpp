@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "calibration/fit/intervals.h"
-#include "cli/collective/collective_rows.h"
+#include "cli/collective/collective_inputs.h"
 #include "cli/common/common.h"
-#include "cli/common/option_checks.h"
+#include "cli/common/options.h"
 #include "nccl/machine/job_nodes.h"
 #include "nccl/timing/timing.h"
 #include "nccl/tuning/choice.h"

@@ -19,7 +19,6 @@
 #include "calibration/predict/profile_constants.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
 #include "nccl/types/environment.h"

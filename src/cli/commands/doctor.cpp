@@ -18,7 +18,6 @@
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/nccl_options.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "report/accuracy/doctor_report.h"
 #include "sim/config_error.h"

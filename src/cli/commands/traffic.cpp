@@ -13,13 +13,11 @@
 #include <variant>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/commands/traffic_html.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"

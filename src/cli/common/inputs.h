@@ -63,4 +63,7 @@ struct Inputs {
 [[nodiscard]] nccl::Profile load_profile(const std::optional<std::string>& file);
 [[nodiscard]] GpuRates load_gpu_rates(const std::optional<std::string>& file);
 
+// Names the values of the cluster that nobody has measured or published, if there are any.
+void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes);
+
 }  // namespace trainyard

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cli/common/options.h"
+#include "collectives/schedule/operation.h"
+#include "nccl/timing/timing.h"
 #include "nccl/tuning/init.h"
 #include "nccl/types/environment.h"
 #include "nccl/types/types.h"
@@ -37,5 +39,24 @@ inline constexpr std::string_view kTopologyWords = "topo topology nccl-xml xml";
 [[nodiscard]] NcclOptions read_nccl_variables(const OptionReader& reader, std::string_view topology,
                                               std::span<const std::string> more = {});
 [[nodiscard]] NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology);
+
+// A row of each size: NCCL's own choice, or what is forced on it.
+struct NcclChoice {
+  std::optional<nccl::Algorithm> algorithm = {};
+  std::optional<nccl::Protocol> protocol = {};
+  NcclOptions options = {};  // With NCCL_ALGO and NCCL_PROTO as above.
+};
+
+struct NcclRequest {
+  std::vector<NcclChoice> choices;  // At least one. They differ in what they force alone.
+  nccl::LaunchMode mode = {};
+};
+
+// Those of nccl_variables(), and of how NCCL is called.
+[[nodiscard]] Options nccl_run_options();
+
+// Throws ConfigError for what NCCL or the event model does not have for an operation.
+[[nodiscard]] NcclRequest read_nccl_request(const OptionReader& reader, Operation operation,
+                                            nccl::Version version);
 
 }  // namespace trainyard

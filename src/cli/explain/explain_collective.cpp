@@ -12,7 +12,6 @@
 
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
-#include "cli/collective/collective_rows.h"
 #include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/search/search_request.h"

@@ -10,12 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
-#include "cli/common/option_checks.h"
-#include "cli/step/step_noise.h"
+#include "cli/common/options.h"
 #include "cli/step/step_request.h"
 #include "parallelism/trace_import/chakra_trace.h"
 #include "parallelism/trace_import/foreign_run.h"

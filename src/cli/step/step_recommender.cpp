@@ -8,11 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
-#include "cli/step/step_noise.h"
 #include "cli/step/step_request.h"
 #include "parallelism/run/recommender_run.h"
 #include "report/formats/output.h"

@@ -57,4 +57,15 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 // Returns the inputs for the report: all settings, and the resources of the machine.
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs);
 
+// --slow-rank, --jitter, --seed.
+[[nodiscard]] Options noise_options();
+
+// Throw ConfigError, one line.
+[[nodiscard]] std::optional<SlowRank> read_slow_rank(const OptionReader& reader);
+[[nodiscard]] ComputeJitter read_jitter(const OptionReader& reader);
+
+// Describes what makes the step longer than usual, for a note; nothing: nothing does.
+[[nodiscard]] std::optional<std::string> describe_noise(const std::optional<SlowRank>& slow,
+                                                        const ComputeJitter& jitter);
+
 }  // namespace trainyard
