@@ -136,10 +136,7 @@ void add_notes(const TrafficRequest& request, const Cluster& cluster, const Traf
         "bound, from what each link carried");
   }
   if (request.fidelity == Fidelity::Packet) {
-    notes.push_back("packets: " + describe(request.packet));
-    if (const auto note = note_on_channels(request.packet, cluster.routing)) {
-      notes.push_back(*note);
-    }
+    add_packet_notes(request.packet, cluster.routing, notes);
     notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {

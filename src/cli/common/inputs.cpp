@@ -81,6 +81,12 @@ Inputs load_inputs(const InputNames& names, spdlog::logger& log) {
                       .software = std::move(job.software)}};
 }
 
+RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
+  RunInputs inputs = run_inputs(cluster, names.settings());
+  inputs.options = machine_options(cluster, names.overrides);
+  return inputs;
+}
+
 void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes) {
   if (cluster.estimates.empty()) {
     return;

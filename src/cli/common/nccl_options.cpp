@@ -87,6 +87,14 @@ nccl::InitOptions NcclOptions::init_options() const {
   return init;
 }
 
+std::optional<nccl::TunerTable> NcclOptions::tuner() const {
+  return tuner_file ? std::optional(nccl::TunerTable::load(*tuner_file)) : std::nullopt;
+}
+
+nccl::Domains NcclOptions::domains() const {
+  return environment.mnnvl_enable == 0 ? nccl::Domains::Apart : nccl::Domains::Joined;
+}
+
 Options nccl_variables() {
   return {{"env",
            "NAME=VALUE",

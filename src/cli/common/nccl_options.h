@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that describe the NCCL that is planned or timed: its release, variables and files.
+// The options that describe the NCCL that is planned or timed: its release, variables and files,
+// and those of `trainyard collective --runtime nccl`.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,10 @@
 
 #include "cli/common/options.h"
 #include "collectives/schedule/operation.h"
+#include "nccl/machine/job_nodes.h"
 #include "nccl/timing/timing.h"
 #include "nccl/tuning/init.h"
+#include "nccl/tuning/tuner_csv.h"
 #include "nccl/types/environment.h"
 #include "nccl/types/types.h"
 
@@ -23,8 +26,11 @@ struct NcclOptions {
   std::optional<std::string> tuner_file = {};
   std::vector<std::string> notes = {};  // Remarks on the above, for readers of the results.
 
-  // Reads the graph file. Throws ConfigError.
+  // Read the graph file, and that of the tuner if there is one. Throw ConfigError.
   [[nodiscard]] nccl::InitOptions init_options() const;
+  [[nodiscard]] std::optional<nccl::TunerTable> tuner() const;
+  // Whether NVLink domains of several servers are used.
+  [[nodiscard]] nccl::Domains domains() const;
 };
 
 // Words that people say for --topo-file.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 
 #include "cli/common/common.h"
@@ -71,10 +70,8 @@ std::optional<int> OptionReader::integer(std::string_view name, int least, int m
   if (!value) {
     return std::nullopt;
   }
-  int number = 0;
-  const char* end = value->data() + value->size();
-  const auto [rest, error] = std::from_chars(value->data(), end, number);
-  if (error != std::errc() || rest != end || number < least || number > most) {
+  const std::optional<int> number = number_in<int>(*value);
+  if (!number || *number < least || *number > most) {
     fail_option(name, fmt::format("a whole number from {} to {}", least, most), *value);
   }
   return number;

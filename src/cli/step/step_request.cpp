@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -34,13 +33,6 @@ void read_method(const OptionReader& reader, std::optional<StepMethod> only, Ste
 }
 
 constexpr double kPartsOfOne = 1e6;
-
-std::optional<double> number_of(std::string_view text) {
-  double value = 0.0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
 
 // "KEY=VALUE", both not empty.
 std::optional<std::pair<std::string_view, std::string_view>> split_pair(std::string_view text) {
@@ -103,13 +95,17 @@ StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                       step_tables(request, catalogue, machine.rates, machine.nccl));
 }
 
+RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
+  RunInputs made = inputs_of_run(cluster, request.inputs);
+  if (request.runtime.nccl) {
+    made.options.emplace_back("nccl_version", to_string(*request.runtime.nccl));
+  }
+  return made;
+}
+
 RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
   const Cluster& cluster = inputs.machine.cluster;
-  RunInputs made = run_inputs(cluster, request.inputs.settings());
-  made.options = machine_options(cluster, request.inputs.overrides);
-  if (request.runtime.nccl) {
-    made.options.emplace_back("nccl_version", std::string(to_string(*request.runtime.nccl)));
-  }
+  RunInputs made = step_run_inputs(request, cluster);
   const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
   const auto peak = gpu.peak.find(std::string(row_of(inputs.workload.precision).peak));
   if (peak != gpu.peak.end()) {
@@ -145,14 +141,10 @@ std::optional<SlowRank> read_slow_rank(const OptionReader& reader) {
     return std::nullopt;
   }
   if (const auto pair = split_pair(*text)) {
-    SlowRank slow;
-    const char* const end = pair->first.data() + pair->first.size();
-    const auto rank = std::from_chars(pair->first.data(), end, slow.rank);
-    const auto factor = number_of(pair->second);
-    if (rank.ec == std::errc() && rank.ptr == end && factor && *factor >= 0.001 &&
-        *factor <= 1000.0) {
-      slow.ppm = std::llround(*factor * kPartsOfOne);
-      return slow;
+    const auto rank = number_in<int>(pair->first);
+    const auto factor = number_in<double>(pair->second);
+    if (rank && factor && *factor >= 0.001 && *factor <= 1000.0) {
+      return SlowRank{.rank = *rank, .ppm = std::llround(*factor * kPartsOfOne)};
     }
   }
   fail_option("slow-rank", "RANK=FACTOR, a factor from 0.001 to 1000", *text);
@@ -162,7 +154,7 @@ ComputeJitter read_jitter(const OptionReader& reader) {
   ComputeJitter jitter;
   for (const std::string& text : reader.texts("jitter")) {
     const auto pair = split_pair(text);
-    const auto share = pair ? number_of(pair->second) : std::nullopt;
+    const auto share = pair ? number_in<double>(pair->second) : std::nullopt;
     const bool is_of_ranks = pair && pair->first == "ranks";
     if (!share || !(*share >= 1e-6 && *share <= 10.0) ||
         (!is_of_ranks && pair->first != "operations")) {
