@@ -13,15 +13,13 @@
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_nccl.h"
 #include "cli/collective/collective_request.h"
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
+#include "cli/common/long_run_display.h"
 #include "cli/common/options.h"
 #include "cli/common/plot.h"
-#include "cli/common/transfer_display.h"
 #include "collectives/run/bounds.h"
-#include "collectives/run/run.h"
 #include "report/formats/output.h"
 #include "report/formats/trace.h"
 #include "report/results/collective_report.h"
@@ -48,14 +46,8 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
   unobserved.queue_times = false;
   unobserved.sample_every = {};
   for (const Bytes size : inputs.sizes) {
-    CollectiveJob job{.operation = request.operation,
-                      .size = size,
-                      .root = RankId(static_cast<std::uint32_t>(request.root)),
-                      .channels = request.channels,
-                      .piece = request.piece,
-                      .fidelity = request.runtime.fidelity(),
-                      .packet = unobserved,
-                      .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+    CollectiveJob job = plain_job(request, inputs, size);
+    job.packet = unobserved;
     for (const Algorithm algorithm : inputs.algorithms) {
       job.algorithm = algorithm;
       jobs.push_back(job);
@@ -72,10 +64,6 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
   return jobs;
 }
 
-std::string_view name_of(const CollectiveJob& job) {
-  return job.schedule != nullptr ? job.schedule->shape().algorithm : to_string(job.algorithm);
-}
-
 std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
                                        const std::vector<CollectiveJob>& jobs, unsigned threads,
                                        spdlog::logger& log) {
@@ -86,7 +74,7 @@ std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
     CollectiveResult& result = results[index];
     result = run_collective(cluster, job, display.progress());
     log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
-              name_of(job), to_string(job.size), to_string(result.time), result.channels,
+              algorithm_name(job), to_string(job.size), to_string(result.time), result.channels,
               result.pieces, result.network.messages);
   });
   return results;
@@ -95,7 +83,7 @@ std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
 CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
                      const CollectiveInputs& inputs) {
   CollectiveRow row = timed_row(job.operation, job.size, result.time, inputs);
-  row.algorithm = name_of(job);
+  row.algorithm = algorithm_name(job);
   row.channels = result.channels;
   row.protocol = "-";
   row.transfers = result.network.messages;
@@ -138,10 +126,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }
   if (request.runtime.fidelity() == Fidelity::Packet) {
-    notes.push_back("packets: " + describe(request.packet));
-    if (const auto note = note_on_channels(request.packet, inputs.cluster.routing)) {
-      notes.push_back(*note);
-    }
+    add_packet_notes(request.packet, inputs.cluster.routing, notes);
   }
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");
@@ -158,7 +143,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
 // how they fared.
 void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const CollectiveResult& result,
                    std::vector<std::string>& notes) {
-  const std::string_view algorithm = name_of(job);
+  const std::string_view algorithm = algorithm_name(job);
   for (const std::string& remark : result.remarks) {
     notes.push_back(fmt::format("{}: {}", algorithm, remark));
   }
@@ -213,7 +198,7 @@ void leave_out_broken(std::vector<CollectiveJob>& jobs, std::vector<CollectiveRe
   std::size_t kept = 0;
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     if (const auto& complaint = results[index].complaint) {
-      log.error("{} {} of {}: {}", to_string(jobs[index].operation), name_of(jobs[index]),
+      log.error("{} {} of {}: {}", to_string(jobs[index].operation), algorithm_name(jobs[index]),
                 to_string(jobs[index].size), *complaint);
       continue;
     }
@@ -235,15 +220,8 @@ void write_files(const CollectiveRequest& request, const Cluster& cluster, const
   write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
 }
 
-// The report of a run, what of it a page shows beside, and whether every run was complete.
-struct CollectiveRun {
-  CollectiveReport report;
-  std::optional<CollectiveJob> shown = {};
-  bool complete = true;
-};
-
-CollectiveRun run_plain(const CollectiveRequest& request, CollectiveInputs& inputs,
-                        spdlog::logger& log) {
+CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& inputs,
+                            spdlog::logger& log) {
   std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
   std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);
   const std::size_t largest_of_first = jobs.size() - inputs.runs();
@@ -253,21 +231,16 @@ CollectiveRun run_plain(const CollectiveRequest& request, CollectiveInputs& inpu
   const std::size_t asked = jobs.size();
   leave_out_broken(jobs, results, log);
   return {.report = report_of(request, inputs, jobs, results),
-          .shown = shown,
-          .complete = jobs.size() == asked};
+          .complete = jobs.size() == asked,
+          .shown = shown};
 }
 
 int run_collective_command(const OptionReader& reader, std::ostream& out) {
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request, log);
-  CollectiveRun run;
-  if (request.nccl) {
-    NcclRun timed = run_nccl(request, inputs, log);
-    run = {.report = std::move(timed.report), .complete = timed.complete};
-  } else {
-    run = run_plain(request, inputs, log);
-  }
+  const CollectiveOutcome run =
+      request.nccl ? run_nccl(request, inputs, log) : run_plain(request, inputs, log);
   if (request.report) {
     write_html(*request.report, collective_html(run.report, inputs.cluster, run.shown));
   }

@@ -70,11 +70,7 @@ void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
   job.trace = &recorder;
   job.keeps_counters = true;
   const CollectiveResult run = run_collective(cluster, job);
-  const std::string which =
-      fmt::format("{} of {}",
-                  job.schedule != nullptr ? std::string(job.schedule->shape().algorithm)
-                                          : std::string(to_string(job.algorithm)),
-                  to_string(job.size));
+  const std::string which = fmt::format("{} of {}", algorithm_name(job), to_string(job.size));
   html.timeline = html_timeline(recorder, kMostSpans);
   html.timeline.note =
       html.timeline.note.empty() ? which + "." : which + "; " + html.timeline.note + ".";
@@ -82,11 +78,7 @@ void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
     html.links.note = "None: " + run.complaint.value_or("nothing crosses a link") + ".";
     return;
   }
-  std::vector<LinkTraffic> traffic;
-  for (const LinkUse& use : run.link_use) {
-    traffic.push_back({.link = use.link, .parts = {{.purpose = which, .bytes = use.bytes}}});
-  }
-  html.links = html_links(cluster.topology, traffic, run.time);
+  html.links = html_links(cluster.topology, traffic_of(run, which), run.time);
   html.links.note = fmt::format(
       "{}: share of its time in which links are busy at their full rate; the busiest of each pair "
       "and kind.",

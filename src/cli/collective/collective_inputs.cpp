@@ -10,7 +10,6 @@
 #include "cli/common/common.h"
 #include "collectives/msccl/msccl_schedule.h"
 #include "collectives/placement/aggregation.h"
-#include "collectives/run/run.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 
@@ -300,6 +299,63 @@ CollectiveInputs load_collective_inputs(const CollectiveRequest& request, spdlog
           .imported = std::move(imported),
           .sizes = std::move(sizes),
           .notes = std::move(notes)};
+}
+
+CollectiveJob plain_job(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                        Bytes size) {
+  return {.operation = request.operation,
+          .size = size,
+          .root = RankId(static_cast<std::uint32_t>(request.root)),
+          .channels = request.channels,
+          .piece = request.piece,
+          .fidelity = request.runtime.fidelity(),
+          .packet = request.packet.options,
+          .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+}
+
+std::string_view algorithm_name(const CollectiveJob& job) {
+  return job.schedule != nullptr ? job.schedule->shape().algorithm : to_string(job.algorithm);
+}
+
+std::vector<LinkTraffic> traffic_of(const CollectiveResult& run, const std::string& purpose) {
+  std::vector<LinkTraffic> traffic;
+  for (const LinkUse& use : run.link_use) {
+    traffic.push_back({.link = use.link, .parts = {{.purpose = purpose, .bytes = use.bytes}}});
+  }
+  return traffic;
+}
+
+CollectiveReport empty_report(const CollectiveRequest& request, const CollectiveInputs& inputs) {
+  CollectiveReport report;
+  report.operation = request.operation;
+  report.cluster = inputs.cluster.name;
+  report.ranks = inputs.ranks();
+  report.node_gpus = inputs.cluster.server_gpus;
+  report.root = request.root;
+  report.inputs = inputs_of_run(inputs.cluster, request.inputs);
+  report.estimates = inputs.cluster.estimates;
+  if (inputs.measured) {
+    report.measured_name = inputs.measured->name;
+    report.measured_source = inputs.measured->source;
+  }
+  return report;
+}
+
+CollectiveRow timed_row(Operation operation, Bytes size, SimTime time,
+                        const CollectiveInputs& inputs) {
+  CollectiveRow row;
+  row.size = size;
+  row.time = time;
+  if (time > SimTime()) {
+    row.algbw_gbps = static_cast<double>(size.count()) / time.seconds() / 1e9;
+    row.busbw_gbps = row.algbw_gbps * bus_factor(operation, inputs.ranks());
+  }
+  if (inputs.measured) {
+    if (const MeasuredRow* found = find_row(*inputs.measured, size)) {
+      row.measured = *found;
+    }
+  }
+  return row;
 }
 
 }  // namespace trainyard

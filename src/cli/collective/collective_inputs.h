@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs of a request of `trainyard collective`: the ranks, the measured table, the sizes.
+// The inputs of a request of `trainyard collective`: the ranks, the measured table, the sizes; and
+// the parts of runs and reports that all runtimes have in common.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -7,10 +8,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calibration/measured/measurement.h"
 #include "cli/collective/collective_request.h"
+#include "collectives/run/run.h"
+#include "parallelism/traffic/link_traffic.h"
+#include "report/results/collective_report.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -48,5 +53,22 @@ void keep_first_ranks(Cluster& cluster, int ranks);
                                                          const Cluster& cluster);
 // Turns a table of another number of ranks into what the same bus bandwidth gives on `ranks`.
 void rescale(MeasuredTable& table, Operation operation, int ranks);
+
+// A run of the plain runtime, without an algorithm.
+[[nodiscard]] CollectiveJob plain_job(const CollectiveRequest& request,
+                                      const CollectiveInputs& inputs, Bytes size);
+// The name of its algorithm, also of an imported one.
+[[nodiscard]] std::string_view algorithm_name(const CollectiveJob& job);
+// The bytes on links of a run that kept counters.
+[[nodiscard]] std::vector<LinkTraffic> traffic_of(const CollectiveResult& run,
+                                                  const std::string& purpose);
+
+// Without rows and notes, runtime and fidelity.
+[[nodiscard]] CollectiveReport empty_report(const CollectiveRequest& request,
+                                            const CollectiveInputs& inputs);
+
+// Size, time, bandwidths and what was measured.
+[[nodiscard]] CollectiveRow timed_row(Operation operation, Bytes size, SimTime time,
+                                      const CollectiveInputs& inputs);
 
 }  // namespace trainyard

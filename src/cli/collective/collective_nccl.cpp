@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "calibration/fit/intervals.h"
-#include "cli/collective/collective_rows.h"
+#include "cli/collective/collective_inputs.h"
 #include "cli/common/common.h"
-#include "cli/common/option_checks.h"
+#include "cli/common/options.h"
 #include "nccl/machine/job_nodes.h"
 #include "nccl/timing/timing.h"
 #include "nccl/tuning/choice.h"
@@ -72,9 +72,8 @@ std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& c
                               std::vector<std::string>& notes) {
   const Catalogue catalogue = load_default_catalogue();
   const std::vector<NcclChoice>& choices = request.nccl->choices;
-  const int mnnvl = choices.front().options.environment.mnnvl_enable;
-  const nccl::JobNodes nodes = nccl::job_nodes(
-      cluster, catalogue, mnnvl == 0 ? nccl::Domains::Apart : nccl::Domains::Joined);
+  const nccl::JobNodes nodes =
+      nccl::job_nodes(cluster, catalogue, choices.front().options.domains());
   std::vector<Prepared> made(choices.size());
   run_tasks(choices.size(), request.threads, "communicators", [&](std::size_t index) {
     made[index] = {
@@ -200,11 +199,7 @@ std::size_t timers_of(const CollectiveRequest& request, std::size_t sizes) {
 std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                                 const std::vector<Prepared>& prepared, spdlog::logger& log) {
   const nccl::Profile profile = load_profile(request.inputs.profile);
-  const NcclOptions& options = request.nccl->choices.front().options;
-  std::optional<nccl::TunerTable> tuner;
-  if (options.tuner_file) {
-    tuner = nccl::TunerTable::load(*options.tuner_file);
-  }
+  const std::optional<nccl::TunerTable> tuner = request.nccl->choices.front().options.tuner();
   const std::size_t workers = timers_of(request, inputs.sizes.size());
   const std::optional<Intervals> intervals = intervals_of(request);
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
@@ -278,17 +273,14 @@ void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, 
     notes.push_back("analytical: messages do not see each other in the fabric");
   }
   if (request.runtime.engine == Fidelity::Packet) {
-    notes.push_back("packets: " + describe(request.packet));
-    if (const auto note = note_on_channels(request.packet, cluster.routing)) {
-      notes.push_back(*note);
-    }
+    add_packet_notes(request.packet, cluster.routing, notes);
   }
 }
 
 // Takes away the runs that never were complete, and says why; notes how packets fared.
-NcclRun collected(const CollectiveRequest& request, std::vector<TimedRow>& rows, Bytes largest,
-                  CollectiveReport report, spdlog::logger& log) {
-  NcclRun run{.report = std::move(report)};
+CollectiveOutcome collected(const CollectiveRequest& request, std::vector<TimedRow>& rows,
+                            Bytes largest, CollectiveReport report, spdlog::logger& log) {
+  CollectiveOutcome run{.report = std::move(report)};
   for (TimedRow& timed : rows) {
     const std::string what = fmt::format("{} {} at {}", timed.row.algorithm, timed.row.protocol,
                                          to_string(timed.row.size));
@@ -363,7 +355,8 @@ void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
 
 }  // namespace
 
-NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spdlog::logger& log) {
+CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
+                           spdlog::logger& log) {
   CHECK(request.nccl.has_value(), "the runtime is another one");
   check_gpus_per_process(request.nccl->mode.gpus_per_process, inputs.cluster);
   CollectiveReport report = empty_report(request, inputs);
@@ -379,7 +372,7 @@ NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spd
   add_interval_note(rows.front(), report.notes);
   add_beyond_notes(rows, report.notes);
   write_files(request, inputs.cluster, rows[rows.size() - prepared.size()]);
-  NcclRun run = collected(request, rows, inputs.sizes.back(), std::move(report), log);
+  CollectiveOutcome run = collected(request, rows, inputs.sizes.back(), std::move(report), log);
   for (const Prepared& one : prepared) {
     append_once(one.communicator.remarks, run.report.notes);
   }

@@ -4,21 +4,24 @@
 
 #include <spdlog/logger.h>
 
+#include <optional>
+
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
 #include "report/results/collective_report.h"
 
 namespace trainyard {
 
-struct NcclRun {
-  CollectiveReport report;  // Without the runs that never were complete.
-  bool complete = true;     // There are none of these.
+struct CollectiveOutcome {
+  CollectiveReport report;                  // Without the runs that never were complete.
+  bool complete = true;                     // There are none of these.
+  std::optional<CollectiveJob> shown = {};  // The plain run that a page shows in detail.
 };
 
 // `request` must have `nccl`; takes the notes of `inputs`. Throws ConfigError for clusters that
 // NCCL or the model cannot take, and for what is forced where NCCL does not have it. Writes the
 // files of packets that the request names; runs that never were complete are logged.
-[[nodiscard]] NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
-                               spdlog::logger& log);
+[[nodiscard]] CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
+                                         spdlog::logger& log);
 
 }  // namespace trainyard

@@ -10,7 +10,7 @@
 
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
-#include "cli/common/nccl_request.h"
+#include "cli/common/nccl_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"

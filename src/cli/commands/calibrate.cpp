@@ -19,7 +19,6 @@
 #include "calibration/predict/profile_constants.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
 #include "nccl/types/environment.h"
@@ -189,9 +188,7 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
   const Catalogue catalogue = load_default_catalogue();
   CalibrationReport report{.cluster = request.cluster_name,
                            .links = compare_files(files, request, catalogue)};
-  const TaskRunner tasks = [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-    run_tasks(count, threads, "calibrate", task);
-  };
+  const TaskRunner tasks = task_runner(threads, "calibrate");
   if (!request.tables.empty()) {
     report.calibration = calibrate_profile(request, constants, catalogue, tasks);
     log_warnings(log, report.calibration->warnings);

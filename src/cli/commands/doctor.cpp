@@ -18,7 +18,6 @@
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/nccl_options.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "report/accuracy/doctor_report.h"
 #include "sim/config_error.h"
@@ -257,11 +256,8 @@ int run_doctor(const OptionReader& reader, std::ostream& out) {
   check_operations(patient.runs, patient.log);
   log_warnings(log, patient.cluster->warnings);
   const nccl::Profile profile = load_profile(std::nullopt);
-  Hypotheses hypotheses =
-      predict_hypotheses(*patient.cluster, catalogue, profile, patient.runs,
-                         [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-                           run_tasks(count, threads, "what-ifs", task);
-                         });
+  Hypotheses hypotheses = predict_hypotheses(*patient.cluster, catalogue, profile, patient.runs,
+                                             task_runner(threads, "what-ifs"));
   DoctorReport report{
       .log = patient.log,
       .cluster = patient.cluster->name,

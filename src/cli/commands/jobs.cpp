@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -53,12 +52,9 @@ struct JobsRequest {
   std::optional<std::string> output;
 };
 
-std::optional<int> number_of(std::string_view text) {
-  int value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = !text.empty() && text.front() != '-' && read.ec == std::errc() &&
-                         read.ptr == text.data() + text.size() && value <= kMostServer;
-  return is_number ? std::optional(value) : std::nullopt;
+std::optional<int> server_in(std::string_view text) {
+  const std::optional<int> server = number_in<int>(text);
+  return server && text.front() != '-' && *server <= kMostServer ? server : std::nullopt;
 }
 
 JobRequest job_of(const std::string& text) {
@@ -192,9 +188,9 @@ std::vector<int> parse_servers(std::string_view text) {
   std::vector<int> servers;
   for (const std::string& part : split_list(text)) {
     const std::size_t dash = part.find('-');
-    const auto first = number_of(std::string_view(part).substr(0, dash));
+    const auto first = server_in(std::string_view(part).substr(0, dash));
     const auto last =
-        dash == std::string::npos ? first : number_of(std::string_view(part).substr(dash + 1));
+        dash == std::string::npos ? first : server_in(std::string_view(part).substr(dash + 1));
     if (!first || !last || *last < *first) {
       return {};
     }

@@ -63,19 +63,14 @@ Machine load_machine(PlanRequest& request) {
   }
   request.nccl.notes.insert(request.nccl.notes.end(), cluster.warnings.begin(),
                             cluster.warnings.end());
-  const nccl::Domains domains =
-      request.nccl.environment.mnnvl_enable == 0 ? nccl::Domains::Apart : nccl::Domains::Joined;
   return {.source = "cluster " + cluster.name,
-          .nodes = nccl::job_nodes(cluster, catalogue, domains)};
+          .nodes = nccl::job_nodes(cluster, catalogue, request.nccl.domains())};
 }
 
 std::vector<PlannedCall> plan_calls(const PlanRequest& request,
                                     const nccl::Communicator& communicator,
                                     std::vector<std::string>& notes) {
-  std::optional<nccl::TunerTable> tuner;
-  if (request.nccl.tuner_file) {
-    tuner = nccl::TunerTable::load(*request.nccl.tuner_file);
-  }
+  const std::optional<nccl::TunerTable> tuner = request.nccl.tuner();
   const nccl::CallOptions call_options{.tuner = tuner ? &*tuner : nullptr};
   std::vector<PlannedCall> calls;
   for (const Operation operation : request.operations) {

@@ -13,13 +13,11 @@
 #include <variant>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/commands/traffic_html.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
@@ -138,10 +136,7 @@ void add_notes(const TrafficRequest& request, const Cluster& cluster, const Traf
         "bound, from what each link carried");
   }
   if (request.fidelity == Fidelity::Packet) {
-    notes.push_back("packets: " + describe(request.packet));
-    if (const auto note = note_on_channels(request.packet, cluster.routing)) {
-      notes.push_back(*note);
-    }
+    add_packet_notes(request.packet, cluster.routing, notes);
     notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {

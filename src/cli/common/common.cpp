@@ -136,4 +136,11 @@ void run_tasks(std::size_t count, unsigned threads, std::string_view what,
   }
 }
 
+std::function<void(std::size_t, const std::function<void(std::size_t)>&)> task_runner(
+    unsigned threads, std::string_view what) {
+  return [=](std::size_t count, const std::function<void(std::size_t)>& task) {
+    run_tasks(count, threads, what, task);
+  };
+}
+
 }  // namespace trainyard

@@ -43,4 +43,8 @@ void write_output(const std::optional<std::string>& file, const std::string& tex
 void run_tasks(std::size_t count, unsigned threads, std::string_view what,
                const std::function<void(std::size_t)>& task);
 
+// The same as a value, for functions that run tasks by what they are given.
+[[nodiscard]] std::function<void(std::size_t, const std::function<void(std::size_t)>&)> task_runner(
+    unsigned threads, std::string_view what);
+
 }  // namespace trainyard

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common/inputs.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -77,6 +79,24 @@ Inputs load_inputs(const InputNames& names, spdlog::logger& log) {
                       .nccl = load_profile(names.profile),
                       .rates = load_gpu_rates(names.gpu_rates),
                       .software = std::move(job.software)}};
+}
+
+RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
+  RunInputs inputs = run_inputs(cluster, names.settings());
+  inputs.options = machine_options(cluster, names.overrides);
+  return inputs;
+}
+
+void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes) {
+  if (cluster.estimates.empty()) {
+    return;
+  }
+  std::vector<std::string> values;
+  for (const std::string& estimate : cluster.estimates) {  // "PART: KEY = VALUE: SOURCE"
+    values.push_back(estimate.substr(0, estimate.find(": ", estimate.find(": ") + 1)));
+  }
+  notes.push_back(fmt::format("estimates used (sources: trainyard topology --format json): {}",
+                              fmt::join(values, "; ")));
 }
 
 }  // namespace trainyard

@@ -16,6 +16,7 @@
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
+#include "report/formats/run_inputs.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -62,5 +63,11 @@ struct Inputs {
 // A file, or the shipped one.
 [[nodiscard]] nccl::Profile load_profile(const std::optional<std::string>& file);
 [[nodiscard]] GpuRates load_gpu_rates(const std::optional<std::string>& file);
+
+// Settings, links, and the options that change the cluster, for a report.
+[[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
+
+// Names the values of the cluster that nobody has measured or published, if there are any.
+void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes);
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 //   --nodes: expected a whole number from 1 to 1000000, found "0"
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -56,6 +57,15 @@ class OptionReader {
   OptionValues values_;
 };
 
+// The number that is the whole text; nothing if it is none.
+template <typename Number>
+[[nodiscard]] std::optional<Number> number_in(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
 // "a,b,c" into its parts, empty ones included.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);
 // "a", "a or b", "a, b or c".
@@ -95,5 +105,21 @@ struct NamedFile {
   std::optional<std::string> file;
 };
 void check_distinct_files(const std::vector<NamedFile>& files);
+
+// The same file, by whatever path; both may be missing.
+[[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
+// Refuses an output that is what option `input` of the command reads: the value is a file, a folder
+// of files, a name in configs, or has such a one in it ("server=FILE", "FILE@0-3"). Options that
+// read nothing pass.
+void check_not_read(const NamedFile& output, const Command& command, std::string_view input,
+                    const std::string& value);
+// The same for all that the command is given to read.
+void check_not_read(const NamedFile& output, const OptionReader& reader);
+
+// Refuses a key that is set twice by --NAME: "nodes=4" and "nodes=5" are no order to be kept.
+void check_keys(std::string_view name, const std::vector<std::string>& settings);
+
+// Refuses a --gpus-per-process that no run can have: processes have GPUs of one node, equally many.
+void check_gpus_per_process(int gpus, const Cluster& cluster);
 
 }  // namespace trainyard

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "cli/common/common.h"
@@ -17,6 +15,7 @@
 #include "report/formats/output.h"
 #include "report/results/traffic_report.h"
 #include "sim/printable.h"
+#include "sim/yaml_names.h"
 #include "topology/cluster/faults.h"
 
 namespace trainyard {
@@ -31,21 +30,27 @@ std::string_view word_of(Value value, const std::array<std::string_view, count>&
   return words.at(static_cast<std::size_t>(value));
 }
 
+// Refuses the value `found` of the option if `text`, of which it is made, is no time.
+SimTime time_of(std::string_view option, const std::string& text, std::string_view expected,
+                std::string_view found) {
+  try {
+    return parse_time(text);
+  } catch (const UnitError&) {
+    fail_option(option, expected, found);
+  }
+}
+
 SimTime sample_interval(const OptionReader& reader) {
   const std::optional<std::string> text = reader.text("sample-every");
   if (!text) {
     return {};
   }
   constexpr std::string_view kExpected = "a time above zero, such as 10us";
-  try {
-    const SimTime interval = parse_time(*text);
-    if (interval <= SimTime()) {
-      fail_option("sample-every", kExpected, *text);
-    }
-    return interval;
-  } catch (const UnitError&) {
+  const SimTime interval = time_of("sample-every", *text, kExpected, *text);
+  if (interval <= SimTime()) {
     fail_option("sample-every", kExpected, *text);
   }
+  return interval;
 }
 
 // A control of the configs folder, or a file.
@@ -55,11 +60,7 @@ ControlProfile load_control(const std::string& name) {
     return ControlProfile::load(file);
   }
   const std::filesystem::path folder = configs_folder() / "transport" / "control";
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
+  const std::vector<std::string> names = yaml_names_in(folder);
   if (std::ranges::find(names, name) == names.end()) {
     fail_option("control", fmt::format("a file, {}", alternatives(names)), name, names);
   }
@@ -87,12 +88,11 @@ void check_marks(const OptionReader& reader, const PacketOptions& packet) {
 
 double error_rate(const OptionReader& reader) {
   const std::string text = *reader.text("bit-errors");
-  double rate = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
-  if (error != std::errc() || end != text.data() + text.size() || !(rate >= 0.0 && rate < 1.0)) {
+  const std::optional<double> rate = number_in<double>(text);
+  if (!rate || !(*rate >= 0.0 && *rate < 1.0)) {
     fail_option("bit-errors", "a rate from 0 to less than 1, such as 1e-12", text);
   }
-  return rate;
+  return *rate;
 }
 
 }  // namespace
@@ -214,11 +214,7 @@ void read_failure_options(const OptionReader& reader, PacketRequest& request) {
         "--convergence: expected --retransmission go-back-n or selective beside it, found none: "
         "what was lost on the failed cable would never come");
   }
-  try {
-    request.options.convergence = parse_time(*text);
-  } catch (const UnitError&) {
-    fail_option("convergence", "a time such as 50ms", *text);
-  }
+  request.options.convergence = time_of("convergence", *text, "a time such as 50ms", *text);
 }
 
 void find_failures(PacketRequest& request, const Topology& topology) {
@@ -228,12 +224,7 @@ void find_failures(PacketRequest& request, const Topology& topology) {
     if (at == std::string::npos) {
       fail_option("fail", kExpected, failure);
     }
-    SimTime time;
-    try {
-      time = parse_time(failure.substr(at + 1));
-    } catch (const UnitError&) {
-      fail_option("fail", kExpected, failure);
-    }
+    const SimTime time = time_of("fail", failure.substr(at + 1), kExpected, failure);
     Fault fault;
     fault.option = "--fail " + escaped(failure);
     fault.ends = {failure.substr(0, at)};
@@ -275,16 +266,17 @@ std::string describe(const PacketRequest& request) {
          (packet.convergence ? ", convergence " + to_string(*packet.convergence) : "");
 }
 
-std::optional<std::string> note_on_channels(const PacketRequest& request,
-                                            const RoutingOptions& routing) {
+void add_packet_notes(const PacketRequest& request, const RoutingOptions& routing,
+                      std::vector<std::string>& notes) {
+  notes.push_back("packets: " + describe(request));
   const int channels = routing.fabric.virtual_channels;
   if (channels == 1 || (!request.options.pfc && request.options.fabric_credits == Bytes(0))) {
-    return std::nullopt;
+    return;
   }
-  return fmt::format(
+  notes.push_back(fmt::format(
       "packets: the {} virtual channels of the fabric did not influence the result: links have "
       "one, so packets may wait for each other in a circle where they would not",
-      channels);
+      channels));
 }
 
 void write_packet_files(const PacketRequest& request, const Topology& topology,

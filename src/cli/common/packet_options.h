@@ -43,10 +43,10 @@ void find_failures(PacketRequest& request, const Topology& topology);
 
 // "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
 [[nodiscard]] std::string describe(const PacketRequest& request);
-// Returns a note that the engine lacks virtual channels which the routes of the fabric rely on, if
-// links can be stopped.
-[[nodiscard]] std::optional<std::string> note_on_channels(const PacketRequest& request,
-                                                          const RoutingOptions& routing);
+// Notes how packets are sent, and that the engine lacks virtual channels which the routes of the
+// fabric rely on, if links can be stopped.
+void add_packet_notes(const PacketRequest& request, const RoutingOptions& routing,
+                      std::vector<std::string>& notes);
 // Writes the files that were asked for. What they are of must be there.
 void write_packet_files(const PacketRequest& request, const Topology& topology,
                         const std::optional<std::vector<PortCounters>>& counters,

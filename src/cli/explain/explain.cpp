@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/explain/explain.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <optional>
+#include <ostream>
+#include <utility>
+#include <vector>
+
 #include "cli/common/commands.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/explain/explain_runs.h"
+#include "cli/step/step_foreign.h"
+#include "cli/step/step_request.h"
+#include "parallelism/traffic/link_traffic.h"
+#include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
@@ -21,6 +36,174 @@ Examples:
   trainyard explain collective all_gather --cluster dgx-a100 --nodes 2 --runtime plain --algo bruck
 )";
 
+struct StepToExplain {
+  const StepRequest& request;
+  const Inputs& inputs;
+  const StepRun& run;
+};
+
+// Time of the step with another workload or software; nothing where it does not fit.
+std::optional<SimTime> time_with(const StepToExplain& step, const Workload& workload,
+                                 const MachineModel& machine) {
+  const StepRun run = run_step_inputs(step.request, step.inputs.catalogue, workload, machine);
+  const bool fits_host = !run.host_memory || run.host_memory->fits();
+  const bool fits = run.memory.device() <= run.memory_size && fits_host;
+  return fits ? std::optional(run.step.time) : std::nullopt;
+}
+
+using Change = std::function<void(Workload&, SoftwareProfile&)>;
+
+SettingVariant variant(const StepToExplain& step, std::string what, Change change) {
+  return {.what = std::move(what), .run = [&step, change = std::move(change)] {
+            Workload workload = step.inputs.workload;
+            MachineModel machine = step.inputs.machine;
+            change(workload, machine.software);
+            return time_with(step, workload, machine);
+          }};
+}
+
+void add_overlap_variants(const StepToExplain& step, std::vector<SettingVariant>& all) {
+  const Overlap& now = step.run.overlap;
+  const auto add = [&](bool is_on, std::string what, std::optional<bool> OverlapChoice::*part) {
+    if (!is_on) {
+      all.push_back(variant(step, fmt::format("overlap.{}: true", what),
+                            [part](Workload& workload, SoftwareProfile& /*software*/) {
+                              workload.overlap.*part = true;
+                            }));
+    }
+  };
+  add(now.tensor, "tensor", &OverlapChoice::tensor);
+  add(now.data, "data", &OverlapChoice::data);
+  add(now.pipeline, "pipeline", &OverlapChoice::pipeline);
+  add(now.expert, "expert", &OverlapChoice::expert);
+}
+
+void add_plan_variants(const StepToExplain& step, std::vector<SettingVariant>& all) {
+  const ParallelPlan& plan = step.run.plan;
+  const auto add = [&](std::string what, auto change) {
+    all.push_back(variant(
+        step, std::move(what),
+        [change](Workload& workload, SoftwareProfile& /*software*/) { change(workload.plan); }));
+  };
+  if (plan.recompute != Recompute::None) {
+    add("plan.recompute: none", [](ParallelPlan& of) { of.recompute = Recompute::None; });
+  }
+  if (plan.recompute == Recompute::Full) {
+    add("plan.recompute: selective", [](ParallelPlan& of) { of.recompute = Recompute::Selective; });
+  }
+  add(fmt::format("batch.micro: {}", 2 * plan.micro_batch),
+      [](ParallelPlan& of) { of.micro_batch *= 2; });
+  if (plan.micro_batch % 2 == 0) {
+    add(fmt::format("batch.micro: {}", plan.micro_batch / 2),
+        [](ParallelPlan& of) { of.micro_batch /= 2; });
+  }
+}
+
+// Kernels of attention that this generation of GPUs has rates for.
+void add_attention_variants(const StepToExplain& step, std::vector<SettingVariant>& all) {
+  const MachineModel& machine = step.inputs.machine;
+  const GpuModel& gpu = gpu_of(machine.cluster, step.inputs.catalogue);
+  const auto generation = machine.rates.generations.find(gpu.architecture);
+  if (generation == machine.rates.generations.end()) {
+    return;
+  }
+  for (const auto& [kernel, rates] : generation->second.attention) {
+    if (kernel != machine.software.attention) {
+      all.push_back(variant(step, fmt::format("software with the attention of {}", kernel),
+                            [name = kernel](Workload& /*workload*/, SoftwareProfile& software) {
+                              software.attention = name;
+                            }));
+    }
+  }
+}
+
+std::vector<std::string> limits_of(const StepRequest& request, const StepRun& run) {
+  std::vector<std::string> limits;
+  if (!request.runtime.shares_network) {
+    limits.emplace_back(
+        "traffic of different kinds does not slow each other down: groups of one kind share "
+        "links, what else meets on a link is only counted");
+  }
+  if (!run.graph) {
+    limits.emplace_back(
+        "overlap is by closed forms: no order of single operations (--method graph has it)");
+  } else {
+    limits.emplace_back("traffic and computation slow each other down by fixed factors alone");
+  }
+  if (run.plan.offload.any()) {
+    limits.emplace_back("copies to and from the host are not counted on links");
+  }
+  if (!request.runtime.shares_network) {
+    limits.emplace_back("congestion, PFC and ECN between groups, and traffic of other jobs");
+  }
+  limits.emplace_back("loading of data, checkpoints, failures and restarts, garbage collection");
+  limits.emplace_back("clocks of GPUs that fall under power and heat, beyond the measured rates");
+  limits.emplace_back(
+      "the spread between ranks is a share of the step, not a resource: it follows the others");
+  for (const std::string& beyond : run.beyond_profile) {
+    limits.push_back("the profile of NCCL was not fitted to " + beyond);
+  }
+  return limits;
+}
+
+RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::logger& log) {
+  const Inputs inputs = load_inputs(request.inputs, log);
+  if (inputs.workload.plan.servers) {
+    throw ConfigError("explain: expected a plan without parameter servers, found plan.servers");
+  }
+  const StepRun run = watched_run(request, inputs, log);
+  const StepToExplain step{.request = request, .inputs = inputs, .run = run};
+  const Topology& topology = inputs.machine.cluster.topology;
+  RunExplanation made;
+  made.factor = kExplainFactor;
+  made.header = {fmt::format("Explained by Trainyard: a step of {} on {}, {} GPUs, runtime {}",
+                             inputs.workload.name, inputs.machine.cluster.name, run.plan.ranks(),
+                             request.runtime.name())};
+  made.times = explain_times(
+      {.machine = inputs.machine,
+       .resources = resources_of(inputs.machine.cluster,
+                                 {.nccl = request.runtime.nccl.has_value(), .compute = true}),
+       .labels = {{.label = "step", .how = ""}},
+       .threads = threads},
+      [&](const MachineModel& machine) {
+        return std::vector<SimTime>{
+            run_step_inputs(request, inputs.catalogue, inputs.workload, machine).step.time};
+      });
+  std::vector<SettingVariant> variants;
+  add_overlap_variants(step, variants);
+  add_plan_variants(step, variants);
+  add_attention_variants(step, variants);
+  add_settings(variants, threads, made.times.front());
+  if (run.plan.ranks() <= kMostCountedRanks) {
+    const std::vector<LinkTraffic> traffic = step_link_traffic(
+        inputs.machine.cluster, inputs.workload.model, run.plan, inputs.machine.software,
+        request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
+    made.times.front().links = contended_links(topology, traffic, run.step.time);
+    made.notes.emplace_back(
+        "busiest links: all groups of the step counted as rings and messages on their routes; "
+        "NVLS sends less over NVLink");
+  } else {
+    made.notes.push_back(
+        fmt::format("links are not counted for more than {} GPUs", kMostCountedRanks));
+  }
+  made.limits = limits_of(request, run);
+  made.notes.emplace_back("nothing has a price here: improvements are in order of their effect");
+  add_estimate_note(inputs.machine.cluster, made.notes);
+  return made;
+}
+
+int run_explain_step(const OptionReader& reader, std::ostream& out) {
+  if (foreign_format(reader)) {
+    throw ConfigError(
+        "explain: expected a workload in YAML, found one of another tool, whose times are given");
+  }
+  const StepRequest request = read_step_request(reader);
+  const unsigned threads = read_threads(reader);
+  spdlog::logger log = make_logger(reader);
+  write_output(request.output, render(explain(request, threads, log), request.format), out);
+  return 0;
+}
+
 }  // namespace
 
 Command explain_command() {
@@ -32,6 +215,15 @@ Command explain_command() {
               "trainyard explain collective OP [options of trainyard collective]",
           .example = kExample,
           .parts = {explain_step(), explain_collective()}};
+}
+
+Command explain_step() {
+  return {.name = "explain",
+          .form = "explain step",
+          .usage = "explain step --cluster NAME|FILE --workload NAME|FILE [options]",
+          .options = joined({without("costs memory prices report trace", step_command().options),
+                             Options{threads_option()}}),
+          .run = run_explain_step};
 }
 
 }  // namespace trainyard

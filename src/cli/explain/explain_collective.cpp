@@ -12,7 +12,6 @@
 
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
-#include "cli/collective/collective_rows.h"
 #include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
@@ -39,14 +38,7 @@ SimTime ended(const std::optional<std::string>& complaint, SimTime time) {
 }
 
 CollectiveJob job_of(const CollectiveRequest& request, const CollectiveInputs& inputs, Bytes size) {
-  CollectiveJob job{.operation = request.operation,
-                    .size = size,
-                    .root = RankId(static_cast<std::uint32_t>(request.root)),
-                    .channels = request.channels,
-                    .piece = request.piece,
-                    .fidelity = request.runtime.fidelity(),
-                    .packet = request.packet.options,
-                    .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+  CollectiveJob job = plain_job(request, inputs, size);
   if (inputs.imported) {
     job.schedule = inputs.imported.get();
   } else {
@@ -58,19 +50,14 @@ CollectiveJob job_of(const CollectiveRequest& request, const CollectiveInputs& i
 // NCCL's choice on the cluster as it is.
 class ChosenCalls {
  public:
-  ChosenCalls(const CollectiveRequest& request, const Cluster& cluster, std::size_t choice = 0)
-      : request_(request), choice_(request.nccl->choices[choice]) {
-    const Catalogue catalogue = load_default_catalogue();
-    const bool apart = choice_.options.environment.mnnvl_enable == 0;
-    communicator_ = nccl::make_communicator(
-                        nccl::job_nodes(cluster, catalogue,
-                                        apart ? nccl::Domains::Apart : nccl::Domains::Joined),
-                        choice_.options.init_options())
-                        .communicator;
-    if (choice_.options.tuner_file) {
-      tuner_ = nccl::TunerTable::load(*choice_.options.tuner_file);
-    }
-  }
+  ChosenCalls(const CollectiveRequest& request, const Cluster& cluster)
+      : request_(request),
+        choice_(request.nccl->choices.front()),
+        communicator_(nccl::make_communicator(nccl::job_nodes(cluster, load_default_catalogue(),
+                                                              choice_.options.domains()),
+                                              choice_.options.init_options())
+                          .communicator),
+        tuner_(choice_.options.tuner()) {}
 
   [[nodiscard]] std::optional<nccl::CallPlan> plan(Bytes size) const {
     const auto function = nccl::function_of(request_.operation);
@@ -118,15 +105,8 @@ class ChosenCalls {
 
 // At the largest size, by a plain run.
 std::vector<LinkTraffic> plain_traffic(const Cluster& cluster, const CollectiveJob& job) {
-  const std::string purpose =
-      fmt::format("{} {}", to_string(job.operation),
-                  job.schedule != nullptr ? std::string(job.schedule->shape().algorithm)
-                                          : std::string(to_string(job.algorithm)));
-  std::vector<LinkTraffic> traffic;
-  for (const LinkUse& use : run_collective(cluster, job).link_use) {
-    traffic.push_back({.link = use.link, .parts = {{.purpose = purpose, .bytes = use.bytes}}});
-  }
-  return traffic;
+  return traffic_of(run_collective(cluster, job),
+                    fmt::format("{} {}", to_string(job.operation), algorithm_name(job)));
 }
 
 // NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.

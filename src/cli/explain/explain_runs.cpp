@@ -18,14 +18,6 @@
 namespace trainyard {
 namespace {
 
-ResourceEffect empty_effect(const Resource& resource) {
-  return {.key = resource.key,
-          .title = resource.title,
-          .value = resource.value,
-          .faster = {},
-          .slower = {}};
-}
-
 bool is_software(const Resource& resource) {
   return resource.kind == ResourceKind::KernelRate ||
          resource.kind == ResourceKind::KernelLatency || resource.kind == ResourceKind::Launch;
@@ -89,9 +81,11 @@ std::vector<ExplainedTime> explain_times(const ExplainTask& task, const TimesOf&
                        .improvements = {},
                        .links = {}};
     for (std::size_t index = 0; index < all.size(); ++index) {
-      ResourceEffect effect = empty_effect(all[index]);
-      effect.faster = times[2 * index + 1][which];
-      effect.slower = times[2 * index + 2][which];
+      ResourceEffect effect{.key = all[index].key,
+                            .title = all[index].title,
+                            .value = all[index].value,
+                            .faster = times[2 * index + 1][which],
+                            .slower = times[2 * index + 2][which]};
       if (index == 0) {
         time.all = std::move(effect);
       } else {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/search/search_request.h"
@@ -123,10 +122,7 @@ class SizeSearch {
     options.wants_front = request_.wants_front;
     options.prunes = request_.prunes;
     const PlanSearch found =
-        search_plans(task_, plans, times_, options,
-                     [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-                       run_tasks(count, request_.threads, "search", task);
-                     });
+        search_plans(task_, plans, times_, options, task_runner(request_.threads, "search"));
     SearchOfSize result{
         .gpus = gpus, .counts = found.counts, .plans = chosen(found), .given = {}, .costs = costs_};
     result.given = given_plan(gpus, plans);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <string_view>
 
@@ -23,14 +22,6 @@ constexpr std::array<std::string_view, 12> kAxisNames{"tp",          "sp",      
                                                       "schedule",    "vpp",       "ep",   "etp",
                                                       "micro-batch", "recompute", "zero", "order"};
 
-std::optional<int> number_of(std::string_view text) {
-  int value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number =
-      !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
-  return is_number ? std::optional(value) : std::nullopt;
-}
-
 template <typename Value>
 void add_value(std::vector<Value>& values, Value value) {
   if (std::find(values.begin(), values.end(), value) == values.end()) {
@@ -38,37 +29,38 @@ void add_value(std::vector<Value>& values, Value value) {
   }
 }
 
-std::optional<std::vector<int>> numbers(const OptionReader& reader, std::string_view name,
-                                        int least, int most) {
+// No numbers where the option is absent.
+std::vector<int> numbers(const OptionReader& reader, std::string_view name, int least, int most) {
   const std::optional<std::string> text = reader.text(name);
-  return text ? std::optional(parse_numbers(name, *text, least, most)) : std::nullopt;
+  return text ? parse_numbers(name, *text, least, most) : std::vector<int>();
 }
 
-// Each word of a list as the index of its name.
-std::optional<std::vector<std::size_t>> words(const OptionReader& reader, std::string_view name,
-                                              std::span<const std::string_view> names) {
+// The value of each word of a list, by the index of its name; none where the option is absent.
+template <typename ValueOf>
+auto words(const OptionReader& reader, std::string_view name,
+           std::span<const std::string_view> names, ValueOf value_of) {
+  std::vector<decltype(value_of(std::size_t{}))> found;
   const std::optional<std::string> text = reader.text(name);
   if (!text) {
-    return std::nullopt;
+    return found;
   }
   const std::vector<std::string> candidates(names.begin(), names.end());
-  std::vector<std::size_t> found;
   for (const std::string& word : split_list(*text)) {
     const auto at = std::find(names.begin(), names.end(), word);
     if (at == names.end()) {
       fail_option(name, fmt::format("a list of {}", alternatives(candidates)), word, candidates);
     }
-    add_value(found, static_cast<std::size_t>(at - names.begin()));
+    add_value(found, value_of(static_cast<std::size_t>(at - names.begin())));
   }
   return found;
 }
 
-std::optional<std::vector<PlanOrder>> read_orders(const OptionReader& reader) {
+std::vector<PlanOrder> read_orders(const OptionReader& reader) {
+  std::vector<PlanOrder> orders;
   const std::optional<std::string> text = reader.text("order");
   if (!text) {
-    return std::nullopt;
+    return orders;
   }
-  std::vector<PlanOrder> orders;
   for (const std::string& letters : split_list(*text)) {
     const std::optional<PlanOrder> order = order_of(letters);
     if (!order) {
@@ -80,42 +72,33 @@ std::optional<std::vector<PlanOrder>> read_orders(const OptionReader& reader) {
 }
 
 AxisChoices read_axes(const OptionReader& reader) {
-  AxisChoices axes{.tensor = numbers(reader, "tp", 1, kMostRanks),
-                   .context = numbers(reader, "cp", 1, kMostRanks),
-                   .pipeline = numbers(reader, "pp", 1, kMostRanks),
-                   .chunks = numbers(reader, "vpp", 1, kMostRanks),
-                   .expert = numbers(reader, "ep", 1, kMostRanks),
-                   .expert_tensor = numbers(reader, "etp", 1, kMostRanks),
-                   .micro_batch = numbers(reader, "micro-batch", 1, kMostRanks),
-                   .zero_stage = numbers(reader, "zero", 0, 3),
-                   .orders = read_orders(reader)};
   constexpr std::array<std::string_view, 2> kOffOn{"off", "on"};
-  if (const auto found = words(reader, "sp", kOffOn)) {
-    axes.sequence_parallel.emplace(found->begin(), found->end());
-  }
-  if (const auto found = words(reader, "schedule", pipeline_schedule_names())) {
-    axes.schedules.emplace();
-    for (const std::size_t index : *found) {
-      axes.schedules->push_back(pipeline_schedules()[index]);
-    }
-  }
-  if (const auto found = words(reader, "recompute", kRecomputeNames)) {
-    axes.recompute.emplace();
-    for (const std::size_t index : *found) {
-      axes.recompute->push_back(static_cast<Recompute>(index));
-    }
-  }
-  if (const auto found = words(reader, "keep", kAxisNames)) {
-    for (const std::size_t index : *found) {
-      const std::string name(kAxisNames.at(index));
-      if (reader.given(name)) {
-        throw ConfigError(
-            fmt::format("--keep: expected axes without values of their own, found {}", name));
-      }
-      axes.kept.push_back(name);
-    }
-  }
-  return axes;
+  const auto ranks = [&](std::string_view name) { return numbers(reader, name, 1, kMostRanks); };
+  const std::vector<int> micro_batches = ranks("micro-batch");
+  return {
+      .given = {.tensor = ranks("tp"),
+                .sequence_parallel =
+                    words(reader, "sp", kOffOn, [](std::size_t index) { return index == 1; }),
+                .context = ranks("cp"),
+                .pipeline = ranks("pp"),
+                .schedules = words(reader, "schedule", pipeline_schedule_names(),
+                                   [](std::size_t index) { return pipeline_schedules()[index]; }),
+                .chunks = ranks("vpp"),
+                .expert = ranks("ep"),
+                .expert_tensor = ranks("etp"),
+                .micro_batch = {micro_batches.begin(), micro_batches.end()},
+                .recompute = words(reader, "recompute", kRecomputeNames,
+                                   [](std::size_t index) { return static_cast<Recompute>(index); }),
+                .zero_stage = numbers(reader, "zero", 0, 3),
+                .orders = read_orders(reader)},
+      .kept = words(reader, "keep", kAxisNames, [&](std::size_t index) {
+        const std::string name(kAxisNames.at(index));
+        if (reader.given(name)) {
+          throw ConfigError(
+              fmt::format("--keep: expected axes without values of their own, found {}", name));
+        }
+        return name;
+      })};
 }
 
 double read_memory_share(const OptionReader& reader) {
@@ -182,7 +165,7 @@ SearchRequest read_search_request(const OptionReader& reader) {
   SearchRequest request{
       .inputs = read_input_names(reader),
       .runtime = read_runtime(reader),
-      .gpus = numbers(reader, "gpus", 1, kMostGpus).value_or(std::vector<int>()),
+      .gpus = numbers(reader, "gpus", 1, kMostGpus),
       .axes = read_axes(reader),
       .best = static_cast<std::size_t>(reader.integer("best", 1, kMostBest).value_or(10)),
       .wants_front = reader.given("trades"),
@@ -203,26 +186,25 @@ PlanAxes chosen_axes(const AxisChoices& choices, const Workload& workload, int g
                      int domain_gpus) {
   PlanAxes axes = default_axes(workload, gpus, domain_gpus);
   const PlanAxes own = axes_of(workload);
-  const auto choose = [&](std::string_view name, const auto& choice, const auto& of_workload,
-                          auto& axis) {
-    if (choice) {
-      axis.assign(choice->begin(), choice->end());
+  const auto choose = [&](std::string_view name, auto PlanAxes::*axis) {
+    if (!(choices.given.*axis).empty()) {
+      axes.*axis = choices.given.*axis;
     } else if (std::find(choices.kept.begin(), choices.kept.end(), name) != choices.kept.end()) {
-      axis = of_workload;
+      axes.*axis = own.*axis;
     }
   };
-  choose("tp", choices.tensor, own.tensor, axes.tensor);
-  choose("sp", choices.sequence_parallel, own.sequence_parallel, axes.sequence_parallel);
-  choose("cp", choices.context, own.context, axes.context);
-  choose("pp", choices.pipeline, own.pipeline, axes.pipeline);
-  choose("schedule", choices.schedules, own.schedules, axes.schedules);
-  choose("vpp", choices.chunks, own.chunks, axes.chunks);
-  choose("ep", choices.expert, own.expert, axes.expert);
-  choose("etp", choices.expert_tensor, own.expert_tensor, axes.expert_tensor);
-  choose("micro-batch", choices.micro_batch, own.micro_batch, axes.micro_batch);
-  choose("recompute", choices.recompute, own.recompute, axes.recompute);
-  choose("zero", choices.zero_stage, own.zero_stage, axes.zero_stage);
-  choose("order", choices.orders, own.orders, axes.orders);
+  choose("tp", &PlanAxes::tensor);
+  choose("sp", &PlanAxes::sequence_parallel);
+  choose("cp", &PlanAxes::context);
+  choose("pp", &PlanAxes::pipeline);
+  choose("schedule", &PlanAxes::schedules);
+  choose("vpp", &PlanAxes::chunks);
+  choose("ep", &PlanAxes::expert);
+  choose("etp", &PlanAxes::expert_tensor);
+  choose("micro-batch", &PlanAxes::micro_batch);
+  choose("recompute", &PlanAxes::recompute);
+  choose("zero", &PlanAxes::zero_stage);
+  choose("order", &PlanAxes::orders);
   return axes;
 }
 
@@ -232,10 +214,10 @@ std::vector<int> parse_numbers(std::string_view name, const std::string& text, i
   std::vector<int> values;
   for (const std::string& part : split_list(text)) {
     const std::size_t dots = part.find(kRange);
-    const auto first = number_of(std::string_view(part).substr(0, dots));
+    const auto first = number_in<int>(std::string_view(part).substr(0, dots));
     const auto last = dots == std::string::npos
                           ? first
-                          : number_of(std::string_view(part).substr(dots + kRange.size()));
+                          : number_in<int>(std::string_view(part).substr(dots + kRange.size()));
     if (!first || !last || *first < least || *last > most || *last < *first) {
       fail_option(name, fmt::format("numbers from {} to {}, such as 1,2,4 or 1..8", least, most),
                   part);

@@ -17,20 +17,9 @@
 
 namespace trainyard {
 
-// Values that the command line gives to axes; nothing: those of default_axes().
+// Values that the command line gives to axes.
 struct AxisChoices {
-  std::optional<std::vector<int>> tensor = {};
-  std::optional<std::vector<int>> sequence_parallel = {};  // 0 and 1.
-  std::optional<std::vector<int>> context = {};
-  std::optional<std::vector<int>> pipeline = {};
-  std::optional<std::vector<const PipelineSchedule*>> schedules = {};
-  std::optional<std::vector<int>> chunks = {};
-  std::optional<std::vector<int>> expert = {};
-  std::optional<std::vector<int>> expert_tensor = {};
-  std::optional<std::vector<int>> micro_batch = {};
-  std::optional<std::vector<Recompute>> recompute = {};
-  std::optional<std::vector<int>> zero_stage = {};
-  std::optional<std::vector<PlanOrder>> orders = {};
+  PlanAxes given;                      // Empty where it gives none.
   std::vector<std::string> kept = {};  // Axes that stay as the workload has them.
 };
 

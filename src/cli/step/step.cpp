@@ -8,14 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/step/step_foreign.h"
 #include "cli/step/step_html.h"
-#include "cli/step/step_noise.h"
 #include "cli/step/step_recommender.h"
 #include "cli/step/step_request.h"
 #include "parallelism/closed_forms/idle_settings.h"

@@ -3,19 +3,16 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
-#include "cli/common/option_checks.h"
-#include "cli/step/step_noise.h"
+#include "cli/common/options.h"
 #include "cli/step/step_request.h"
 #include "parallelism/trace_import/chakra_trace.h"
 #include "parallelism/trace_import/foreign_run.h"
@@ -30,19 +27,6 @@
 namespace trainyard {
 namespace {
 
-struct Request {
-  InputNames inputs;
-  ForeignFormat format = ForeignFormat::Goal;
-  Runtime runtime = {};
-  std::int64_t compute_ppm = 1'000'000;
-  std::optional<SlowRank> slow_rank = {};
-  ComputeJitter jitter = {};
-  Format output_format = Format::Table;
-  std::optional<std::string> output = {};
-  std::optional<std::string> trace = {};
-  std::optional<std::string> comm_groups = {};
-};
-
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
   for (const ForeignFormat format : kForeignFormats) {
@@ -56,13 +40,11 @@ std::int64_t compute_ppm_of(const OptionReader& reader) {
   if (!text) {
     return 1'000'000;
   }
-  double factor = 0.0;
-  const char* const end = text->data() + text->size();
-  const auto [last, error] = std::from_chars(text->data(), end, factor);
-  if (error != std::errc() || last != end || !(factor >= 0.001 && factor <= 1000.0)) {
+  const std::optional<double> factor = number_in<double>(*text);
+  if (!factor || !(*factor >= 0.001 && *factor <= 1000.0)) {
     fail_option("compute-scale", "a factor from 0.001 to 1000", *text);
   }
-  return std::llround(factor * 1e6);
+  return std::llround(*factor * 1e6);
 }
 
 // A schedule of messages has nothing that NCCL would run; all of them share the network.
@@ -88,7 +70,7 @@ Runtime read_runtime_of(const OptionReader& reader, ForeignFormat format) {
   return runtime;
 }
 
-Request read_request(const OptionReader& reader, ForeignFormat format) {
+StepRequest read_request(const OptionReader& reader, ForeignFormat format) {
   refuse_closed_forms(reader, fmt::format("a {} file", to_string(format)));
   if (reader.given("gpu-rates")) {
     throw ConfigError(fmt::format(
@@ -102,16 +84,16 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
                     "whose collectives are planned as NCCL {}",
                     to_string(format), to_string(nccl::kNewestVersion)));
   }
-  Request request{.inputs = read_input_names(reader),
-                  .format = format,
-                  .runtime = read_runtime_of(reader, format),
-                  .compute_ppm = compute_ppm_of(reader),
-                  .slow_rank = read_slow_rank(reader),
-                  .jitter = read_jitter(reader),
-                  .output_format = output_format(reader),
-                  .output = output_file(reader, "output"),
-                  .trace = output_file(reader, "trace"),
-                  .comm_groups = reader.text("comm-groups")};
+  StepRequest request{.inputs = read_input_names(reader),
+                      .runtime = read_runtime_of(reader, format),
+                      .compute_ppm = compute_ppm_of(reader),
+                      .format = output_format(reader),
+                      .output = output_file(reader, "output"),
+                      .method = StepMethod::Graph,
+                      .slow_rank = read_slow_rank(reader),
+                      .jitter = read_jitter(reader),
+                      .trace = output_file(reader, "trace"),
+                      .comm_groups = reader.text("comm-groups")};
   if (request.comm_groups && format != ForeignFormat::Chakra) {
     throw ConfigError(
         fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
@@ -123,7 +105,7 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
   return request;
 }
 
-GraphRunOptions run_options(const Request& request, const ForeignWorkload& workload) {
+GraphRunOptions run_options(const StepRequest& request, const ForeignWorkload& workload) {
   const int ranks = workload.graph.ranks();
   GraphRunOptions options;
   options.compute_ppm.assign(static_cast<std::size_t>(ranks), request.compute_ppm);
@@ -143,7 +125,7 @@ GraphRunOptions run_options(const Request& request, const ForeignWorkload& workl
   return options;
 }
 
-std::vector<std::string> notes_of(const Request& request, const GraphedRun& run) {
+std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& run) {
   std::vector<std::string> notes;
   if (request.runtime.shares_network) {
     notes.emplace_back("all traffic at once on one network");
@@ -212,7 +194,7 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
 }
 
 int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out) {
-  const Request request = read_request(reader, format);
+  const StepRequest request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
   const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
   const Catalogue& catalogue = loaded.catalogue;
@@ -263,16 +245,15 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
                        .source = &workload,
                        .run = &run,
                        .notes = notes_of(request, run),
-                       .inputs = run_inputs(cluster, request.inputs.settings()),
+                       .inputs = inputs_of_run(cluster, request.inputs),
                        .estimates = cluster.estimates};
-  report.inputs.options = machine_options(cluster, request.inputs.overrides);
   if (const auto ranks = static_cast<std::size_t>(workload.graph.ranks());
       ranks < cluster.gpus.size()) {
     report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",
                                        ranks, cluster.gpus.size()));
   }
   add_estimate_note(cluster, report.notes);
-  write_output(request.output, render(document_of(report), request.output_format), out);
+  write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }
 

@@ -8,11 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective_rows.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
-#include "cli/step/step_noise.h"
 #include "cli/step/step_request.h"
 #include "parallelism/run/recommender_run.h"
 #include "report/formats/output.h"
@@ -127,13 +125,9 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
                                      .jitter = request.jitter},
                            .workload = &workload,
                            .run = &run,
-                           .notes = notes_of(request, software, run)};
-  report.inputs = run_inputs(cluster, request.inputs.settings());
-  report.inputs.options = machine_options(cluster, request.inputs.overrides);
-  if (request.runtime.nccl) {
-    report.inputs.options.emplace_back("nccl_version", to_string(*request.runtime.nccl));
-  }
-  report.estimates = cluster.estimates;
+                           .notes = notes_of(request, software, run),
+                           .inputs = step_run_inputs(request, cluster),
+                           .estimates = cluster.estimates};
   add_estimate_note(cluster, report.notes);
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;

@@ -4,10 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
-#include <string_view>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "cli/common/long_run_display.h"
-#include "cli/step/step_noise.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -29,6 +30,17 @@ void read_method(const OptionReader& reader, std::optional<StepMethod> only, Ste
       }
     }
   }
+}
+
+constexpr double kPartsOfOne = 1e6;
+
+// "KEY=VALUE", both not empty.
+std::optional<std::pair<std::string_view, std::string_view>> split_pair(std::string_view text) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string_view::npos || sign == 0 || sign + 1 == text.size()) {
+    return std::nullopt;
+  }
+  return std::pair(text.substr(0, sign), text.substr(sign + 1));
 }
 
 }  // namespace
@@ -83,13 +95,17 @@ StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                       step_tables(request, catalogue, machine.rates, machine.nccl));
 }
 
+RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
+  RunInputs made = inputs_of_run(cluster, request.inputs);
+  if (request.runtime.nccl) {
+    made.options.emplace_back("nccl_version", to_string(*request.runtime.nccl));
+  }
+  return made;
+}
+
 RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
   const Cluster& cluster = inputs.machine.cluster;
-  RunInputs made = run_inputs(cluster, request.inputs.settings());
-  made.options = machine_options(cluster, request.inputs.overrides);
-  if (request.runtime.nccl) {
-    made.options.emplace_back("nccl_version", std::string(to_string(*request.runtime.nccl)));
-  }
+  RunInputs made = step_run_inputs(request, cluster);
   const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
   const auto peak = gpu.peak.find(std::string(row_of(inputs.workload.precision).peak));
   if (peak != gpu.peak.end()) {
@@ -106,6 +122,75 @@ RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
     made.resources.emplace_back("gpu_rates", *request.inputs.gpu_rates);
   }
   return made;
+}
+
+Options noise_options() {
+  Option jitter_seed = seed_option("of --jitter (default: 0)");
+  jitter_seed.traits.needs = "jitter";  // Nothing else is by chance.
+  return {{"slow-rank", "RANK=FACTOR", "with graph: a rank that computes so many times as long"},
+          {"jitter", "KIND=SHARE",
+           "with graph: computation is longer by chance, by this share on average: ranks, each by "
+           "its own share all step long; operations, each single one; may be given for both",
+           kRepeated},
+          jitter_seed};
+}
+
+std::optional<SlowRank> read_slow_rank(const OptionReader& reader) {
+  const std::optional<std::string> text = reader.text("slow-rank");
+  if (!text) {
+    return std::nullopt;
+  }
+  if (const auto pair = split_pair(*text)) {
+    const auto rank = number_in<int>(pair->first);
+    const auto factor = number_in<double>(pair->second);
+    if (rank && factor && *factor >= 0.001 && *factor <= 1000.0) {
+      return SlowRank{.rank = *rank, .ppm = std::llround(*factor * kPartsOfOne)};
+    }
+  }
+  fail_option("slow-rank", "RANK=FACTOR, a factor from 0.001 to 1000", *text);
+}
+
+ComputeJitter read_jitter(const OptionReader& reader) {
+  ComputeJitter jitter;
+  for (const std::string& text : reader.texts("jitter")) {
+    const auto pair = split_pair(text);
+    const auto share = pair ? number_in<double>(pair->second) : std::nullopt;
+    const bool is_of_ranks = pair && pair->first == "ranks";
+    if (!share || !(*share >= 1e-6 && *share <= 10.0) ||
+        (!is_of_ranks && pair->first != "operations")) {
+      fail_option("jitter", "ranks=SHARE or operations=SHARE, a share from 0.000001 to 10", text);
+    }
+    std::int64_t& ppm = is_of_ranks ? jitter.rank_ppm : jitter.operation_ppm;
+    if (ppm != 0) {
+      throw ConfigError(fmt::format("--jitter: expected {} once, found it twice", pair->first));
+    }
+    ppm = std::llround(*share * kPartsOfOne);
+  }
+  jitter.seed = read_seed(reader).value_or(0);
+  return jitter;
+}
+
+std::optional<std::string> describe_noise(const std::optional<SlowRank>& slow,
+                                          const ComputeJitter& jitter) {
+  std::vector<std::string> all;
+  const auto share = [](std::int64_t ppm) { return static_cast<double>(ppm) / kPartsOfOne; };
+  if (slow) {
+    all.push_back(fmt::format("rank {} computes {} times as long as the others", slow->rank,
+                              share(slow->ppm)));
+  }
+  if (jitter.rank_ppm > 0) {
+    all.push_back(
+        fmt::format("ranks are slower by {:.4g} % on average", 100.0 * share(jitter.rank_ppm)));
+  }
+  if (jitter.operation_ppm > 0) {
+    all.push_back(fmt::format("operations are longer by {:.4g} % on average",
+                              100.0 * share(jitter.operation_ppm)));
+  }
+  if (all.empty()) {
+    return std::nullopt;
+  }
+  return fmt::format("{}{}", fmt::join(all, "; "),
+                     jitter.has_any() ? fmt::format(" (seed {})", jitter.seed) : "");
 }
 
 }  // namespace trainyard

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request that the command line of `trainyard step` makes, and its inputs.
+// The request that the command line of `trainyard step` makes, also for GPUs that do not all compute
+// equally fast, and its inputs.
 #pragma once
 
 #include <spdlog/logger.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@ namespace trainyard {
 struct StepRequest {
   InputNames inputs;
   Runtime runtime = {};
+  std::int64_t compute_ppm = 1'000'000;  // How long computation of a trace takes.
   Format format = Format::Table;
   std::optional<std::string> output;
   StepMethod method = StepMethod::ClosedForms;
@@ -32,6 +35,7 @@ struct StepRequest {
   std::optional<std::string> memory = {};  // The file for the memory of each rank, over its passes.
   std::optional<HtmlTarget> report = {};
   std::optional<CostRequest> costs = {};
+  std::optional<std::string> comm_groups = {};  // The file beside Chakra traces.
 };
 
 // `reader` has the options of step_command(); `only` stands for what --method would say. Throws
@@ -54,7 +58,20 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                                       const Workload& workload, const MachineModel& machine);
 
-// Returns the inputs for the report: all settings, and the resources of the machine.
+// Returns the inputs for the report: all settings, and the resources of the cluster or of the whole
+// machine.
+[[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs);
+
+// --slow-rank, --jitter, --seed.
+[[nodiscard]] Options noise_options();
+
+// Throw ConfigError, one line.
+[[nodiscard]] std::optional<SlowRank> read_slow_rank(const OptionReader& reader);
+[[nodiscard]] ComputeJitter read_jitter(const OptionReader& reader);
+
+// Describes what makes the step longer than usual, for a note; nothing: nothing does.
+[[nodiscard]] std::optional<std::string> describe_noise(const std::optional<SlowRank>& slow,
+                                                        const ComputeJitter& jitter);
 
 }  // namespace trainyard

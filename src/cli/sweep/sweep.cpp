@@ -19,7 +19,6 @@
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
-#include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "cli/sweep/sweep_html.h"
 #include "report/formats/csv.h"

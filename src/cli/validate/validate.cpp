@@ -166,10 +166,7 @@ Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
   return refit({.fitted = cases,
                 .shown = [&](const ValidationCase& item) { return is_wanted(request, item); },
                 .leave_one_out = request.leave_one_out},
-               constants, catalogue,
-               [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-                 run_tasks(count, request.threads, "validate", task);
-               });
+               constants, catalogue, task_runner(request.threads, "validate"));
 }
 
 // Nine rows in ten should lie in the intervals that users are shown. A user's own tables may not.

@@ -75,9 +75,7 @@ void note_lone_halves(const std::vector<LoadedTrainingCase>& cases, TrainingRepo
 void refit_steps(const TrainingValidationRequest& request,
                  const std::vector<LoadedTrainingCase>& cases, StepFitting fitting,
                  const StepPriors& priors, CasePredictions& predictions, TrainingReport& report) {
-  const TaskRunner runner = [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-    run_tasks(count, request.threads, "fit", task);
-  };
+  const TaskRunner runner = task_runner(request.threads, "fit");
   const auto predictor = [&predictions](const StepValues& values) -> StepPredictor {
     return [&predictions, values](const TrainingCase& item, const TrainingRun& run) {
       return predictions.seconds(item, run, values);

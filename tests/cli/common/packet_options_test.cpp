@@ -67,13 +67,17 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
 
 TEST_CASE("a note says that virtual channels are left out where links can be stopped", "[cli]") {
   RoutingOptions routing;
-  REQUIRE(!note_on_channels(read_options({}), routing));
+  const auto notes_with = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> notes;
+    add_packet_notes(read_options(arguments), routing, notes);
+    return notes;
+  };
+  REQUIRE(notes_with({}).size() == 1);
   routing.fabric.virtual_channels = 2;
-  REQUIRE(note_on_channels(read_options({}), routing)
-              ->starts_with(
-                  "packets: the 2 virtual channels of the fabric did not influence the result"));
-  REQUIRE(note_on_channels(read_options({"--credits", "8K"}), routing));
-  REQUIRE(!note_on_channels(read_options({"--pfc", "off"}), routing));
+  REQUIRE(notes_with({}).at(1).starts_with(
+      "packets: the 2 virtual channels of the fabric did not influence the result"));
+  REQUIRE(notes_with({"--credits", "8K"}).size() == 2);
+  REQUIRE(notes_with({"--pfc", "off"}).size() == 1);
 }
 
 TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
