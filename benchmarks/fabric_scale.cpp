@@ -5,6 +5,7 @@
 // not suffice, then routes a million random pairs of GPUs with ECMP. Prints the CPU seconds of
 // each part, nanoseconds a route, and the memory of the router of the fabric for each endpoint.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -76,7 +77,9 @@ int run(const std::string& layout, int servers) {
   Routing routing(cluster.topology, cluster.routing);
   const double table_seconds = cpu_seconds() - built;
   const double before_fabric = cpu_seconds();
+  const std::size_t heap_before = mallinfo2().uordblks;
   const UpDownRouter fabric(cluster.topology);
+  const std::size_t fabric_bytes = mallinfo2().uordblks - heap_before;
   const double fabric_seconds = cpu_seconds() - before_fabric;
   const Walk walk = route_random_pairs(cluster, routing);
   rusage usage{};
@@ -87,7 +90,7 @@ int run(const std::string& layout, int servers) {
       "in all\n",
       layout, cluster.gpus.size(), build_seconds, table_seconds, fabric_seconds,
       walk.seconds * 1e9 / kRoutes, static_cast<double>(walk.links) / kRoutes,
-      static_cast<double>(fabric.bytes()) / static_cast<double>(fabric.endpoints().size()),
+      static_cast<double>(fabric_bytes) / static_cast<double>(fabric.endpoints().size()),
       static_cast<double>(usage.ru_maxrss) / 1024.0);
   return 0;
 }

@@ -33,9 +33,9 @@ constexpr std::array<Untested, 2> kUntested = {{
     {"src/cli/main.cpp", "The table of contents; tests/golden runs it as a program."},
 }};
 
-constexpr std::size_t kMostLines = 500;
-constexpr std::size_t kMostColumns = 100;
-constexpr std::size_t kMostFunctionLines = 70;
+constexpr std::size_t kMaxLines = 500;
+constexpr std::size_t kMaxColumns = 100;
+constexpr std::size_t kMaxFunctionLines = 70;
 
 std::string complaint(const SourceFile& file, std::size_t line_index, std::string_view text) {
   return file.path + ":" + std::to_string(line_index + 1) + ": " + std::string(text);
@@ -77,11 +77,11 @@ Complaints check_frame(const SourceFile& file) {
 
 Complaints check_sizes(const SourceFile& file) {
   Complaints complaints;
-  if (!folder_in_src(file).empty() && file.text.size() > kMostLines) {
-    complaints.push_back(complaint(file, kMostLines, "more than 500 lines"));
+  if (!folder_in_src(file).empty() && file.text.size() > kMaxLines) {
+    complaints.push_back(complaint(file, kMaxLines, "more than 500 lines"));
   }
   for (std::size_t i = 0; i < file.text.size(); ++i) {
-    if (count_columns(file.text[i]) > kMostColumns) {
+    if (count_columns(file.text[i]) > kMaxColumns) {
       complaints.push_back(complaint(file, i, "more than 100 columns"));
     }
   }
@@ -120,7 +120,7 @@ Complaints check_function_sizes(const SourceFile& file) {
         const bool is_function = is_outside && !is_scope && head.find(')') != std::string::npos;
         open.push_back({is_scope, is_function, head_line});
       } else if (letter == '}' && !open.empty()) {
-        if (open.back().is_function && line - open.back().first_line >= kMostFunctionLines) {
+        if (open.back().is_function && line - open.back().first_line >= kMaxFunctionLines) {
           complaints.push_back(
               complaint(file, open.back().first_line, "a function of more than 70 lines"));
         }
@@ -353,7 +353,7 @@ TEST_CASE("each file starts with the SPDX line and each header is guarded", "[te
 
 TEST_CASE("files and lines are of a readable size", "[text]") {
   std::string long_file = std::string(101, 'x') + "\n";
-  for (std::size_t i = 0; i < kMostLines; ++i) {
+  for (std::size_t i = 0; i < kMaxLines; ++i) {
     long_file += "\xC3\xA9\n";  // One column, two bytes.
   }
   REQUIRE(
@@ -363,7 +363,7 @@ TEST_CASE("files and lines are of a readable size", "[text]") {
 }
 
 TEST_CASE("functions are of a readable size", "[text]") {
-  const std::string body(kMostFunctionLines - 1, '\n');
+  const std::string body(kMaxFunctionLines - 1, '\n');
   const std::string text = "namespace a {\nstruct B {\n  int c() {" + body +
                            "}\n  int d()\n      const {" + body + "}\n};\nint e[]{" + body +
                            "\n\n};\n}\n";

@@ -139,16 +139,16 @@ std::string number_text(double number) {
 
 // " from 1 to 64", " of at least 1", " of at most 64" or nothing.
 template <typename Number, typename Format>
-std::string range_text(Number least, Number most, Format format) {
-  const bool has_least = least > std::numeric_limits<Number>::lowest();
-  const bool has_most = most < std::numeric_limits<Number>::max();
-  if (has_least && has_most) {
-    return " from " + format(least) + " to " + format(most);
+std::string range_text(Number min, Number max, Format format) {
+  const bool has_min = min > std::numeric_limits<Number>::lowest();
+  const bool has_max = max < std::numeric_limits<Number>::max();
+  if (has_min && has_max) {
+    return " from " + format(min) + " to " + format(max);
   }
-  if (has_least) {
-    return " of at least " + format(least);
+  if (has_min) {
+    return " of at least " + format(min);
   }
-  return has_most ? " of at most " + format(most) : "";
+  return has_max ? " of at most " + format(max) : "";
 }
 
 template <typename Number>
@@ -221,7 +221,7 @@ std::size_t depth_of(const YamlValue& value) {
 std::optional<std::string> nearest_word(std::string_view word,
                                         std::span<const std::string> candidates) {
   std::optional<std::string> nearest;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
+  std::size_t min = std::numeric_limits<std::size_t>::max();
   for (const std::string& candidate : candidates) {
     const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
     const std::size_t limit = typo_limit(longer);
@@ -229,8 +229,8 @@ std::optional<std::string> nearest_word(std::string_view word,
       continue;  // Also keeps huge words out of edit_distance.
     }
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance <= limit && distance < least) {
-      least = distance;
+    if (distance <= limit && distance < min) {
+      min = distance;
       nearest = candidate;
     }
   }
@@ -318,22 +318,22 @@ bool ConfigNode::as_bool() const {
   return text == "true";
 }
 
-std::int64_t ConfigNode::as_integer(std::int64_t least, std::int64_t most) const {
-  const std::string expected = "a whole number" + range_text(least, most, [](std::int64_t number) {
+std::int64_t ConfigNode::as_integer(std::int64_t min, std::int64_t max) const {
+  const std::string expected = "a whole number" + range_text(min, max, [](std::int64_t number) {
                                  return std::to_string(number);
                                });
   const std::string& text = scalar(expected);
   const std::optional<std::int64_t> number = parse_number<std::int64_t>(text);
-  if (!number || *number < least || *number > most || has_leading_zero(text)) {
+  if (!number || *number < min || *number > max || has_leading_zero(text)) {
     fail(expected, found());
   }
   return *number;
 }
 
-double ConfigNode::as_number(double least, double most) const {
-  const std::string expected = "a number" + range_text(least, most, number_text);
+double ConfigNode::as_number(double min, double max) const {
+  const std::string expected = "a number" + range_text(min, max, number_text);
   const std::optional<double> number = parse_number<double>(scalar(expected));
-  if (!number || !std::isfinite(*number) || *number < least || *number > most) {
+  if (!number || !std::isfinite(*number) || *number < min || *number > max) {
     fail(expected, found());
   }
   return *number;

@@ -49,8 +49,8 @@ class ConfigNode {
   // need their unit and must be positive (times and bytes may be zero).
   [[nodiscard]] std::string as_string() const;
   [[nodiscard]] bool as_bool() const;
-  [[nodiscard]] std::int64_t as_integer(std::int64_t least, std::int64_t most) const;
-  [[nodiscard]] double as_number(double least, double most) const;
+  [[nodiscard]] std::int64_t as_integer(std::int64_t min, std::int64_t max) const;
+  [[nodiscard]] double as_number(double min, double max) const;
   [[nodiscard]] SimTime as_time() const;
   [[nodiscard]] Bytes as_bytes() const;
   [[nodiscard]] Bandwidth as_bandwidth() const;
@@ -97,7 +97,7 @@ class ConfigDocument {
   // file, more than 16 MiB, bytes that are not UTF-8, nesting deeper than 64 levels, aliases that
   // expand to more than a million values, a key given twice, several documents in one file.
   [[nodiscard]] static ConfigDocument load(const std::filesystem::path& file);
-  // The same for text; `name` stands for the file in errors.
+  // The same for text; `name` represents the file in errors.
   [[nodiscard]] static ConfigDocument parse(const std::string& text, std::string name);
 
   ConfigDocument(const ConfigDocument&) = delete;
@@ -116,7 +116,7 @@ class ConfigDocument {
 
   // Puts the mapping of another file in the place of `node`, where that is a name, or below it,
   // where it is a mapping with the key `base`: keys of `node` replace those of the base, whole. A
-  // name stands for FOLDER/NAME.yaml; with a folder or ".yaml" it is a file, relative to the one
+  // name represents FOLDER/NAME.yaml; with a folder or ".yaml" it is a file, relative to the one
   // that names it. The other file must have a key `source`, which is left out here, and may have
   // a base of its own. Errors about its values name that file and line. Does nothing to any other
   // mapping.

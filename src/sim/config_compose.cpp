@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 // Files on files; a base of a base of a base is hard enough to read.
-constexpr std::size_t kMostLevels = 8;
+constexpr std::size_t kMaxLevels = 8;
 
 class Composer {
  public:
@@ -68,9 +68,9 @@ class Composer {
     if (std::ranges::find(open_, file) != open_.end()) {
       tree_.fail(name.place, path, in_quotes(name.text) + " is a base of itself");
     }
-    if (open_.size() == kMostLevels) {
+    if (open_.size() == kMaxLevels) {
       tree_.fail(name.place, path,
-                 "expected at most " + std::to_string(kMostLevels) + " files on one another");
+                 "expected at most " + std::to_string(kMaxLevels) + " files on one another");
     }
     open_.push_back(file);
     const std::size_t origin = tree_.add_file(file.string());

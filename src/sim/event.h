@@ -11,7 +11,7 @@ namespace trainyard {
 class Simulator;
 
 // Something that can be woken. The queue never owns it, so it must outlive its events. Its id is
-// the order of construction: it stands for the object in the fingerprint, because addresses differ
+// the order of construction: it represents the object in the fingerprint, because addresses differ
 // between runs.
 class EventHandler {
  public:

@@ -8,18 +8,18 @@ namespace trainyard {
 bool EventQueue::advance_floor(SimTime limit) {
   const auto lowest = static_cast<std::size_t>(std::countr_zero(occupied_));
   std::vector<Event>& bucket = buckets_[lowest];
-  SimTime least = bucket.front().time;
-  SimTime most = least;
+  SimTime min = bucket.front().time;
+  SimTime max = min;
   for (const Event& event : bucket) {
-    least = std::min(least, event.time);
-    most = std::max(most, event.time);
+    min = std::min(min, event.time);
+    max = std::max(max, event.time);
   }
-  if (least > limit) {
+  if (min > limit) {
     return false;
   }
-  floor_ = least;
+  floor_ = min;
   occupied_ &= ~(std::uint64_t{1} << lowest);
-  if (least == most) {  // The usual case in collectives: all of them are due.
+  if (min == max) {  // The usual case in collectives: all of them are due.
     buckets_[0].swap(bucket);
     occupied_ |= 1U;
     return true;

@@ -5,7 +5,7 @@
 // holds the events whose time differs from the floor first (from the top) in bit b - 1, bucket 0
 // those at the floor. Thus all of bucket b is later than all of bucket a < b. When bucket 0 is
 // empty, the floor moves to the least time m of the lowest bucket that is not empty, and that
-// bucket is dealt out to lower ones, in order. Higher buckets stay right, since m and the old floor
+// bucket is sharded to lower ones, in order. Higher buckets stay right, since m and the old floor
 // agree in all bits above. Two events of equal time are always in the same bucket, in the order of
 // their push, so ties are first in, first out. An event moves down at most 63 times; in practice a
 // few.

@@ -16,16 +16,16 @@ constexpr std::array<std::string_view, 5> kKindsOfEvidence{"datasheet", "measure
 
 // "1 to 8", "at least 1", "at most 8" or nothing, for docs, and the members of a JSON Schema.
 template <typename Value>
-void describe_range(std::string_view type, Value least, Value most, Schema& schema) {
-  const bool has_least = least > std::numeric_limits<Value>::lowest();
-  const bool has_most = most < std::numeric_limits<Value>::max();
+void describe_range(std::string_view type, Value min, Value max, Schema& schema) {
+  const bool has_min = min > std::numeric_limits<Value>::lowest();
+  const bool has_max = max < std::numeric_limits<Value>::max();
   schema.limits = fmt::format("\"type\": \"{}\"", type);
-  schema.limits += has_least ? fmt::format(", \"minimum\": {}", least) : "";
-  schema.limits += has_most ? fmt::format(", \"maximum\": {}", most) : "";
-  schema.words = has_least && has_most ? fmt::format("{} to {}", least, most)
-                 : has_least           ? fmt::format("at least {}", least)
-                 : has_most            ? fmt::format("at most {}", most)
-                                       : "";
+  schema.limits += has_min ? fmt::format(", \"minimum\": {}", min) : "";
+  schema.limits += has_max ? fmt::format(", \"maximum\": {}", max) : "";
+  schema.words = has_min && has_max ? fmt::format("{} to {}", min, max)
+                 : has_min          ? fmt::format("at least {}", min)
+                 : has_max          ? fmt::format("at most {}", max)
+                                    : "";
 }
 
 // Zero needs no unit.
@@ -75,11 +75,11 @@ void Flag::describe(Schema& schema) {
 }
 
 void Whole::describe(Schema& schema) const {
-  describe_range("integer", least, most, schema);
+  describe_range("integer", min, max, schema);
 }
 
 void Number::describe(Schema& schema) const {
-  describe_range("number", least, most, schema);
+  describe_range("number", min, max, schema);
 }
 
 void Duration::describe(Schema& schema) {

@@ -131,17 +131,17 @@ struct Flag {
   static void describe(Schema& schema);
 };
 struct Whole {
-  std::int64_t least = 0;
-  std::int64_t most = 0;
+  std::int64_t min = 0;
+  std::int64_t max = 0;
   [[nodiscard]] std::int64_t value(const ConfigNode& node) const {
-    return node.as_integer(least, most);
+    return node.as_integer(min, max);
   }
   void describe(Schema& schema) const;
 };
 struct Number {
-  double least = 0.0;
-  double most = 0.0;
-  [[nodiscard]] double value(const ConfigNode& node) const { return node.as_number(least, most); }
+  double min = 0.0;
+  double max = 0.0;
+  [[nodiscard]] double value(const ConfigNode& node) const { return node.as_number(min, max); }
   void describe(Schema& schema) const;
 };
 struct Duration {

@@ -8,7 +8,7 @@ namespace {
 // The watchdog: a run that takes this many events without the clock advancing is a loop of ours.
 // The largest honest burst known is an all-to-all of 16,384 ranks that starts at one instant
 // (2.7e8).
-constexpr std::uint64_t kMostEventsAtOneTime = 4'000'000'000;
+constexpr std::uint64_t kMaxEventsAtOneTime = 4'000'000'000;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0xff51afd7ed558ccd;
@@ -27,7 +27,7 @@ void Simulator::run_until(SimTime limit) {
     }
     ++processed_;
     ++processed_at_this_time_;
-    CHECK(processed_at_this_time_ < kMostEventsAtOneTime, "simulated time does not advance");
+    CHECK(processed_at_this_time_ < kMaxEventsAtOneTime, "simulated time does not advance");
     fingerprint_ = mix(mix(fingerprint_, static_cast<std::uint64_t>(now_.picoseconds())),
                        event->token ^ (std::uint64_t{event->handler->handler_id()} << 40));
     event->handler->on_event(event->token);

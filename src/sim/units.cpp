@@ -30,8 +30,8 @@ struct Kind {
   std::string_view example;        // With its quotes.
   std::string_view positive_noun;  // For the error about a negative value.
   std::span<const Unit> units;
-  std::int64_t most;
-  std::string_view most_text;
+  std::int64_t max;
+  std::string_view max_text;
 };
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
@@ -76,32 +76,32 @@ constexpr Kind kTime = {.noun = "a time",
                         .example = R"("130 ns")",
                         .positive_noun = "a time of zero or more",
                         .units = kTimeUnits,
-                        .most = kInt64Max,
-                        .most_text = "9223372 s"};
+                        .max = kInt64Max,
+                        .max_text = "9223372 s"};
 constexpr Kind kBytes = {.noun = "a size",
                          .example = R"("25 MiB")",
                          .positive_noun = "a size of zero or more",
                          .units = kByteUnits,
-                         .most = kInt64Max,
-                         .most_text = "9223372 TB"};
+                         .max = kInt64Max,
+                         .max_text = "9223372 TB"};
 constexpr Kind kMessageSize = {.noun = "a size",
                                .example = R"("25 MiB", "32K" or "8")",
                                .positive_noun = "a size of zero or more",
                                .units = kByteUnits,
-                               .most = kInt64Max,
-                               .most_text = "9223372 TB"};
+                               .max = kInt64Max,
+                               .max_text = "9223372 TB"};
 constexpr Kind kBandwidth = {.noun = "a rate",
                              .example = R"("400 Gb/s")",
                              .positive_noun = "a positive rate",
                              .units = kBandwidthUnits,
-                             .most = kMaxBandwidth.bits_per_second(),
-                             .most_text = "100 Tb/s"};
+                             .max = kMaxBandwidth.bits_per_second(),
+                             .max_text = "100 Tb/s"};
 constexpr Kind kFlopRate = {.noun = "a rate",
                             .example = R"("989 TFLOP/s")",
                             .positive_noun = "a positive rate",
                             .units = kFlopRateUnits,
-                            .most = kInt64Max,
-                            .most_text = "9223 PFLOP/s"};
+                            .max = kInt64Max,
+                            .max_text = "9223 PFLOP/s"};
 
 // Limit of decimals: more than any quantity needs, and few enough that digits times factor fit 128
 // bits: 2 x 10^24 x 8 x 10^12 < 2^127.
@@ -132,7 +132,7 @@ struct Parts {
 }
 
 [[noreturn]] void refuse_size(const Kind& kind, std::string_view text) {
-  refuse(std::string(kind.noun) + " of at most " + std::string(kind.most_text), text);
+  refuse(std::string(kind.noun) + " of at most " + std::string(kind.max_text), text);
 }
 
 bool is_digit(char letter) {
@@ -195,9 +195,9 @@ std::int64_t unit_factor(const Kind& kind, const Parts& parts, std::string_view 
 }
 
 // whole.decimals x factor to the nearest integer, halves up; nothing if it is above `most`.
-std::optional<std::int64_t> scale(const Parts& parts, std::int64_t factor, std::int64_t most) {
+std::optional<std::int64_t> scale(const Parts& parts, std::int64_t factor, std::int64_t max) {
   const auto unsigned_factor = static_cast<Uint128>(factor);
-  const auto limit = static_cast<Uint128>(most);
+  const auto limit = static_cast<Uint128>(max);
   Uint128 whole = 0;
   for (const char digit : parts.whole) {
     whole = whole * 10 + static_cast<Uint128>(digit - '0');
@@ -224,7 +224,7 @@ std::int64_t to_base_units(const Kind& kind, const Parts& parts, std::int64_t fa
   if (parts.decimals.size() > kMaxDecimals) {
     refuse("at most " + std::to_string(kMaxDecimals) + " decimals", text);
   }
-  const std::optional<std::int64_t> value = scale(parts, factor, kind.most);
+  const std::optional<std::int64_t> value = scale(parts, factor, kind.max);
   if (!value) {
     refuse_size(kind, text);
   }
@@ -319,7 +319,7 @@ FlopRate parse_flop_rate(std::string_view text) {
   double number = 0.0;
   const auto result = std::from_chars(text.data(), text.data() + length, number);
   const double flops_per_second = number * static_cast<double>(factor);
-  if (result.ec != std::errc() || flops_per_second > static_cast<double>(kFlopRate.most)) {
+  if (result.ec != std::errc() || flops_per_second > static_cast<double>(kFlopRate.max)) {
     refuse_size(kFlopRate, text);
   }
   return FlopRate(flops_per_second);

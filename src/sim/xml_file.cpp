@@ -20,10 +20,10 @@ std::string lower_first(std::string text) {
 
 }  // namespace
 
-XmlFile::XmlFile(std::string_view text, const std::string& name, std::size_t most_bytes,
+XmlFile::XmlFile(std::string_view text, const std::string& name, std::size_t max_bytes,
                  std::string_view root)
     : text_(text), name_(name) {
-  check_bytes(most_bytes);
+  check_bytes(max_bytes);
   const pugi::xml_parse_result result =
       document_.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!result) {
@@ -44,9 +44,9 @@ XmlFile::XmlFile(std::string_view text, const std::string& name, std::size_t mos
 }
 
 // pugixml ends a text at a zero byte, and reads UTF-16 as something else than it is.
-void XmlFile::check_bytes(std::size_t most) const {
-  if (text_.size() > most) {
-    fail(0, "", fmt::format("expected at most {} MiB, found more", most >> 20U));
+void XmlFile::check_bytes(std::size_t max) const {
+  if (text_.size() > max) {
+    fail(0, "", fmt::format("expected at most {} MiB, found more", max >> 20U));
   }
   const auto is_control = [](unsigned char byte) {
     return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';

@@ -19,9 +19,9 @@ struct FilePlace {
 class XmlFile {
  public:
   // `name` is that of the file in messages; both texts must outlive this. Throws ConfigError for
-  // more than `most_bytes`, bytes that are not text, what is not XML, and anything but one element
+  // more than `max_bytes`, bytes that are not text, what is not XML, and anything but one element
   // `root` with its contents.
-  XmlFile(std::string_view text, const std::string& name, std::size_t most_bytes,
+  XmlFile(std::string_view text, const std::string& name, std::size_t max_bytes,
           std::string_view root);
 
   [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
@@ -48,7 +48,7 @@ class XmlFile {
                                std::string_view found) const;
 
  private:
-  void check_bytes(std::size_t most) const;
+  void check_bytes(std::size_t max) const;
 
   std::string_view text_;
   const std::string& name_;

@@ -59,7 +59,7 @@ class YamlTree {
   static constexpr std::size_t kMaxDepth = 64;          // Collections within collections.
   static constexpr std::size_t kMaxValues = 1'000'000;  // After aliases are expanded.
 
-  // `name` stands for the file in errors: it is origin 0.
+  // `name` represents the file in errors: it is origin 0.
   explicit YamlTree(std::string name) : origins_{{std::move(name), true}} {}
 
   // Another source of values, such as "--set server.nics=4". Its values have no line.

@@ -37,7 +37,7 @@ TEST_CASE("each measurement has an identifier of its own, a title and a time") {
     REQUIRE(ids.insert(each.id).second);
     REQUIRE_FALSE(each.what.empty());
     REQUIRE(each.seconds > 0);
-    REQUIRE(each.least_gpus >= 1);
+    REQUIRE(each.min_gpus >= 1);
   }
 }
 

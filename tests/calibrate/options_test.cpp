@@ -86,7 +86,7 @@ TEST_CASE("a child of the harness is told all that it needs") {
   REQUIRE(child.ranks == 2);
 }
 
-TEST_CASE("a pattern's star stands for any text") {
+TEST_CASE("a pattern's star represents any text") {
   REQUIRE(matches("gpu.*", "gpu.memory"));
   REQUIRE(matches("*", ""));
   REQUIRE(matches("*.c1", "nccl.hosts.Ring.LL.c1"));

@@ -155,7 +155,7 @@ TEST_CASE("going on tries again what failed") {
   REQUIRE(result(run.set(), "gpu.launch").status == Status::Measured);
 }
 
-TEST_CASE("a run neither overwrites another one nor goes on with one of another machine") {
+TEST_CASE("a run neither overwrites another one nor continues with one of another machine") {
   const HarnessRun run;
   REQUIRE(run("calibrate -o a.json --only gpu.launch").status == 0);
   const auto refusal = [&run](const std::string& command) {
@@ -164,7 +164,7 @@ TEST_CASE("a run neither overwrites another one nor goes on with one of another 
     return ended.error;
   };
   REQUIRE(refusal("calibrate -o a.json --only gpu.launch") ==
-          "trainyard-calibrate: --output: a.json exists: --resume goes on with it\n");
+          "trainyard-calibrate: --output: a.json exists: --resume continues with it\n");
   REQUIRE(refusal("TRAINYARD_FAKE_NAME=b calibrate -o a.json --only gpu.launch --resume") ==
           "trainyard-calibrate: --resume: a.json: expected the GPUs \"GPU-fake-b-0\", found "
           "\"GPU-fake-a-0\"\n");

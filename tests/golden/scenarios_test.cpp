@@ -22,7 +22,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::ptrdiff_t kMostLines = 48;
+constexpr std::ptrdiff_t kMaxLines = 48;
 
 std::vector<std::string> scenarios() {
   std::vector<std::string> names;
@@ -84,7 +84,7 @@ void compare_scenario(const std::string& name) {
   for (int run = 0; run < (kIsSanitized ? 0 : 2); ++run) {
     REQUIRE(run_here(arguments, status) == fresh.output);
   }
-  REQUIRE(std::count(fresh.output.begin(), fresh.output.end(), '\n') <= kMostLines);
+  REQUIRE(std::count(fresh.output.begin(), fresh.output.end(), '\n') <= kMaxLines);
 }
 
 const TestCases kScenarios("prints what is expected, in every run", "[golden]", scenarios(),

@@ -13,10 +13,10 @@
 namespace trainyard {
 namespace {
 
-FlatCollective random_collective(RandomStream& random, std::size_t most_ranks) {
+FlatCollective random_collective(RandomStream& random, std::size_t max_ranks) {
   const Operation operation = kOperations[random.below(kOperations.size())];
   const std::vector<Algorithm> able = algorithms_for(operation);
-  const int ranks = 1 + static_cast<int>(random.below(most_ranks));
+  const int ranks = 1 + static_cast<int>(random.below(max_ranks));
   return {.algorithm = able[random.below(able.size())],
           .operation = operation,
           .ranks = ranks,

@@ -47,7 +47,7 @@ ScenarioRun play_scenario(const Scenario& scenario, const PacketOptions& options
         {port.link.value(), port.packets, static_cast<std::uint64_t>(port.bytes.count()),
          port.ecn_marked, port.dropped, port.pause_frames_sent, port.pause_frames_received,
          static_cast<std::uint64_t>(port.paused.picoseconds()),
-         static_cast<std::uint64_t>(port.queue_most.count())});
+         static_cast<std::uint64_t>(port.queue_max.count())});
   }
   run.complaint = network->complaint();
   run.fingerprint = simulator.fingerprint();
@@ -71,7 +71,7 @@ ScenarioRun play_with_room(const Scenario& scenario, PacketOptions& options) {
 // No message is there before light and the slowest link of its path allow.
 void require_causal(const Scenario& scenario, const ScenarioRun& run) {
   Routing routing(scenario.fabric.topology, scenario.routing);
-  std::vector<SimTime> least;
+  std::vector<SimTime> min;
   for (const TestConnection& connection : scenario.traffic.connections) {
     std::vector<LinkId> path;
     REQUIRE(routing.route(scenario.fabric.hosts[connection.source],
@@ -80,11 +80,11 @@ void require_causal(const Scenario& scenario, const ScenarioRun& run) {
     for (const LinkId link : path) {
       latency += scenario.fabric.topology.link(link).spec.latency;
     }
-    least.push_back(latency);
+    min.push_back(latency);
   }
   for (const Woken& done : run.completions) {
     const TestMessage& message = scenario.traffic.messages[done.token];
-    REQUIRE(done.time >= message.time + least[message.connection]);
+    REQUIRE(done.time >= message.time + min[message.connection]);
   }
 }
 

@@ -43,7 +43,7 @@ Model small_model(bool has_experts) {
 }
 
 // Beyond it, packets of a whole step take seconds.
-constexpr int kMostSharedPackets = 16;
+constexpr int kMaxSharedPackets = 16;
 
 struct DrawnPlan {
   ParallelPlan plan;
@@ -93,9 +93,9 @@ class PlanDraw {
   bool flip() { return random_.below(2) == 0; }
 
   // Of `number`, at most `most`.
-  int divisor(int number, int most) {
+  int divisor(int number, int max) {
     std::vector<int> all;
-    for (int each = 1; each <= std::min(number, most); ++each) {
+    for (int each = 1; each <= std::min(number, max); ++each) {
       if (number % each == 0) {
         all.push_back(each);
       }
@@ -103,11 +103,11 @@ class PlanDraw {
     return all[random_.below(all.size())];
   }
   int power_of_two(int number) {
-    int most = 1;
-    while (number % (2 * most) == 0 && most < 8) {
-      most *= 2;
+    int max = 1;
+    while (number % (2 * max) == 0 && max < 8) {
+      max *= 2;
     }
-    return divisor(most, most);
+    return divisor(max, max);
   }
 
   // Each schedule in its turn; of pipelines as few of one rank as can be.
@@ -273,7 +273,7 @@ TEST_CASE("every kind of plan is the same folded and whole on all engines, with 
                   fidelity);
     }
     run.share(Fidelity::Flow);
-    if (drawn.plan.ranks() <= kMostSharedPackets) {
+    if (drawn.plan.ranks() <= kMaxSharedPackets) {
       run.share(Fidelity::Packet);
     }
   }

@@ -24,7 +24,7 @@ namespace trainyard {
 namespace {
 
 const std::filesystem::path kRoot = source_dir();
-constexpr int kMostGpusOfRow = 64;
+constexpr int kMaxGpusOfRow = 64;
 // Of a rank's traffic, B/s: about a NIC. Links of the cluster would take minutes and change nothing
 // in what is compared, as both plans have the same.
 constexpr double kTrafficRate = 25e9;
@@ -34,12 +34,12 @@ bool is_of_16_bits(Precision precision) {
 }
 
 // The first rows of a case with different plans on a few servers.
-std::vector<TrainingRun> rows_of(const LoadedTrainingCase& loaded, std::size_t most) {
+std::vector<TrainingRun> rows_of(const LoadedTrainingCase& loaded, std::size_t max) {
   std::vector<TrainingRun> runs;
   for (const TrainingCaseRow& row : loaded.rows) {
-    const bool is_wanted = row.run && row.run->gpus <= kMostGpusOfRow && row.run->gpus >= 8 &&
+    const bool is_wanted = row.run && row.run->gpus <= kMaxGpusOfRow && row.run->gpus >= 8 &&
                            row.run->software.profile && is_of_16_bits(row.run->precision) &&
-                           runs.size() < most;
+                           runs.size() < max;
     const bool is_new =
         is_wanted && std::none_of(runs.begin(), runs.end(), [&](const TrainingRun& other) {
           return other.plan.tensor == row.run->plan.tensor &&

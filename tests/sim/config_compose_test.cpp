@@ -63,7 +63,7 @@ std::vector<std::pair<std::string, std::string>> values(ConfigDocument& document
 
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-TEST_CASE("a name stands for the mapping of its file, without the source") {
+TEST_CASE("a name represents the mapping of its file, without the source") {
   const Library library;
   library.write("box", "source: A manual.\ngpu: H100\ngpus: 8\n");
   ConfigDocument document = library.compose("server: box\n");

@@ -17,8 +17,8 @@ namespace {
 
 using namespace literals;
 
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 ConfigDocument parsed(const std::string& text) {
@@ -45,12 +45,12 @@ std::string value_error(const std::string& text, Read read) {
   return error.starts_with(place) ? error.substr(place.size()) : error;
 }
 
-std::string integer_error(const std::string& text, std::int64_t least, std::int64_t most) {
-  return value_error(text, [&](const ConfigNode& node) { return node.as_integer(least, most); });
+std::string integer_error(const std::string& text, std::int64_t min, std::int64_t max) {
+  return value_error(text, [&](const ConfigNode& node) { return node.as_integer(min, max); });
 }
 
-std::string number_error(const std::string& text, double least, double most) {
-  return value_error(text, [&](const ConfigNode& node) { return node.as_number(least, most); });
+std::string number_error(const std::string& text, double min, double max) {
+  return value_error(text, [&](const ConfigNode& node) { return node.as_number(min, max); });
 }
 
 // A folder of this test, removed with it.
@@ -87,7 +87,7 @@ TEST_CASE("scalars of every kind are read") {
   REQUIRE(root.required("quoted").as_integer(1, 8) == 8);
   REQUIRE(root.required("flag").as_bool());
   REQUIRE_FALSE(root.required("off").as_bool());
-  REQUIRE(root.required("count").as_integer(kLeast, kMost) == -3);
+  REQUIRE(root.required("count").as_integer(kMin, kMax) == -3);
   REQUIRE(root.required("ratio").as_number(0.0, 1.0) == 0.25);
   REQUIRE(root.required("latency").as_time() == 130_ns);
   REQUIRE(root.required("size").as_bytes() == 25_MiB);
@@ -118,12 +118,12 @@ TEST_CASE("sequences and mappings are read in order, with their paths") {
 
 TEST_CASE("whole numbers name their range") {
   REQUIRE(integer_error("0", 1, 64) == "expected a whole number from 1 to 64, found \"0\"");
-  REQUIRE(integer_error("0", 1, kMost) == "expected a whole number of at least 1, found \"0\"");
-  REQUIRE(integer_error("9", kLeast, 8) == "expected a whole number of at most 8, found \"9\"");
+  REQUIRE(integer_error("0", 1, kMax) == "expected a whole number of at least 1, found \"0\"");
+  REQUIRE(integer_error("9", kMin, 8) == "expected a whole number of at most 8, found \"9\"");
   for (const char* text : {"1.0", "1e3", "0x10", "1_000", "+1", "--1", "1 2", "08", "-08", "one",
                            "9223372036854775808", "''"}) {
     INFO(text);
-    REQUIRE(integer_error(text, kLeast, kMost).starts_with("expected a whole number, found \""));
+    REQUIRE(integer_error(text, kMin, kMax).starts_with("expected a whole number, found \""));
   }
 }
 

@@ -106,10 +106,10 @@ TEST_CASE("rows fill the members of a struct, and leave what is not there") {
   REQUIRE(cart.prices == std::map<std::string, double>{{"x", 1.0}, {"y", 2.5}});
   REQUIRE_FALSE(cart.spare);
 
-  const Cart least = read("title: T\nwheels: []\nspare: {spokes: 7}\n");
-  REQUIRE(least.colour == Colour::Red);
-  REQUIRE_FALSE(least.horses);
-  REQUIRE(least.spare.value().spokes == 7);
+  const Cart min = read("title: T\nwheels: []\nspare: {spokes: 7}\n");
+  REQUIRE(min.colour == Colour::Red);
+  REQUIRE_FALSE(min.horses);
+  REQUIRE(min.spare.value().spokes == 7);
 }
 
 TEST_CASE("rows have the errors of plain readers") {

@@ -155,18 +155,18 @@ TEST_CASE("uniform numbers fill the half-open unit interval evenly") {
   constexpr int kDraws = 100'000;
   RandomStream stream(5, "uniform");
   double sum = 0.0;
-  double least = 1.0;
-  double most = 0.0;
+  double min = 1.0;
+  double max = 0.0;
   for (int i = 0; i < kDraws; ++i) {
     const double value = stream.uniform();
     sum += value;
-    least = std::min(least, value);
-    most = std::max(most, value);
+    min = std::min(min, value);
+    max = std::max(max, value);
   }
-  REQUIRE(least >= 0.0);
-  REQUIRE(least < 0.0002);
-  REQUIRE(most < 1.0);
-  REQUIRE(most > 0.9998);
+  REQUIRE(min >= 0.0);
+  REQUIRE(min < 0.0002);
+  REQUIRE(max < 1.0);
+  REQUIRE(max > 0.9998);
   REQUIRE(std::abs(sum / kDraws - 0.5) < 0.0046);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples against values worked out by hand and against sorting.
+// Samples against values computed by hand and against sorting.
 #include "support/catch.h"
 
 #include "sim/statistics.h"

@@ -17,8 +17,8 @@ using namespace literals;
 __extension__ using Uint128 = unsigned __int128;
 
 // A random number of random length, so that small and large values are equally likely.
-std::int64_t random_value(std::mt19937_64& engine, int most_bits) {
-  const auto bits = 1 + engine() % static_cast<std::uint64_t>(most_bits);
+std::int64_t random_value(std::mt19937_64& engine, int max_bits) {
+  const auto bits = 1 + engine() % static_cast<std::uint64_t>(max_bits);
   return static_cast<std::int64_t>(engine() >> (64 - bits));
 }
 

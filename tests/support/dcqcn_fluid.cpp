@@ -47,9 +47,9 @@ double excess(const Terms& terms, double p) {
 
 // Where `rising` is zero, a function that rises with p.
 template <typename Function>
-double solve(double least, const Function& rising) {
+double solve(double min, const Function& rising) {
   constexpr int kHalvings = 200;
-  double low = std::log(least);
+  double low = std::log(min);
   double high = std::log(0.999);
   for (int i = 0; i < kHalvings && low < high; ++i) {
     const double middle = (low + high) / 2.0;
@@ -94,8 +94,8 @@ double cycle_loss(const Terms& terms, double p) {
     mean += rate * (still - next);
     still = next;
     (is_timer ? timers : counters) += 1.0;
-    const double least = counter > 0.0 ? std::min(timers, counters) : timers;
-    const double hyper_steps = least - terms.threshold;
+    const double min = counter > 0.0 ? std::min(timers, counters) : timers;
+    const double hyper_steps = min - terms.threshold;
     if (hyper_steps > 0.0) {
       target += hyper_steps * terms.hyper;
     } else if (std::max(timers, counters) >= terms.threshold) {
@@ -147,8 +147,8 @@ DcqcnFixedPoint dcqcn_cycle_point(const DcqcnFluid& fluid, int flows) {
   CHECK(flows > 0, "a fixed point of no flows");
   const Terms terms = terms_of(fluid, flows);
   DcqcnFixedPoint point;
-  const double least = 1e-3 / (terms.timer * terms.rate);
-  point.mark = solve(least, [&](double p) { return cycle_loss(terms, p); });
+  const double min = 1e-3 / (terms.timer * terms.rate);
+  point.mark = solve(min, [&](double p) { return cycle_loss(terms, p); });
   point.alpha = cycle_alpha(terms, point.mark);
   set_queue(fluid, point);
   return point;

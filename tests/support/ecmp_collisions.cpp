@@ -11,7 +11,7 @@ namespace {
 // The chance that no link has more than `most` flows: n! / m^n times the coefficient of x^n in
 // (sum over j <= most of x^j / j!)^m. Computed link by link as a chance, which cannot overflow:
 // of the flows that are left, a binomial share goes to the next of the links that are left.
-double chance_within(int flows, int links, int most) {
+double chance_within(int flows, int links, int max) {
   const auto count = static_cast<std::size_t>(flows);
   std::vector<double> left(count + 1, 0.0);  // Chance that so many flows go to later links.
   left[count] = 1.0;
@@ -27,7 +27,7 @@ double chance_within(int flows, int links, int most) {
       for (std::size_t i = 0; i < n; ++i) {
         chance *= 1.0 - here;
       }
-      for (std::size_t j = 0; j <= n && j <= static_cast<std::size_t>(most); ++j) {
+      for (std::size_t j = 0; j <= n && j <= static_cast<std::size_t>(max); ++j) {
         if (here >= 1.0) {
           chance = j == n ? 1.0 : 0.0;
         }
@@ -46,13 +46,13 @@ EcmpCollisions ecmp_collisions(int flows, int links) {
   CHECK(flows > 0 && links > 0, "collisions of nothing");
   EcmpCollisions result;
   double before = 0.0;
-  for (int most = 1; most <= flows; ++most) {
-    const double within = chance_within(flows, links, most);
+  for (int max = 1; max <= flows; ++max) {
+    const double within = chance_within(flows, links, max);
     const double exactly = within - before;
     before = within;
-    result.most.push_back(exactly);
-    result.mean_most += exactly * most;
-    result.slowest_share += exactly * flows / links / most;
+    result.max.push_back(exactly);
+    result.mean_max += exactly * max;
+    result.slowest_share += exactly * flows / links / max;
   }
   return result;
 }

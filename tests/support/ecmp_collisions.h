@@ -8,8 +8,8 @@ namespace trainyard {
 
 // Equal flows that a hash spreads over equal links, each link as likely for each flow.
 struct EcmpCollisions {
-  std::vector<double> most;  // Element k - 1: the chance that the fullest link has k flows.
-  double mean_most = 0.0;    // Mean number of flows on the fullest link.
+  std::vector<double> max;  // Element k - 1: the chance that the fullest link has k flows.
+  double mean_max = 0.0;    // Mean number of flows on the fullest link.
   // Share of the ideal rate of the slowest flow: mean of flows / links / fullest.
   double slowest_share = 0.0;
 };

@@ -20,7 +20,7 @@ constexpr const char* kNoError = "no error";
 
 }  // namespace
 
-void require_golden_errors(const std::filesystem::path& folder, std::size_t least,
+void require_golden_errors(const std::filesystem::path& folder, std::size_t min,
                            const ErrorOf& error_of) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry :
@@ -30,7 +30,7 @@ void require_golden_errors(const std::filesystem::path& folder, std::size_t leas
     }
   }
   std::sort(files.begin(), files.end());
-  REQUIRE(files.size() >= least);
+  REQUIRE(files.size() >= min);
   for (const std::filesystem::path& file : files) {
     INFO(file.filename().string());
     const std::string error = error_of(read_text_file(file), file.filename().string());

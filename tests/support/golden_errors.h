@@ -15,7 +15,7 @@ using ErrorOf = std::function<std::string(const std::string& text, const std::st
 
 // For each NAME.yaml in a folder of tests/golden, at least so many: its error is the one line in
 // NAME.expected, which UPDATE_GOLDEN=1 rewrites.
-void require_golden_errors(const std::filesystem::path& folder, std::size_t least,
+void require_golden_errors(const std::filesystem::path& folder, std::size_t min,
                            const ErrorOf& error_of);
 
 // `right` has no error; damaged at random by that many seeds it is read or refused in one line.

@@ -92,8 +92,8 @@ IncastSummary summarise(const LongIncast& incast, const IncastRun& run, SimTime 
       CHECK(first != nullptr, "no sample before the time that is summed up");
       last = &taken;
       const auto queue = static_cast<double>(taken.queue);
-      summary.queue_least = count == 0 ? taken.queue : std::min(summary.queue_least, taken.queue);
-      summary.queue_most = std::max(summary.queue_most, taken.queue);
+      summary.queue_min = count == 0 ? taken.queue : std::min(summary.queue_min, taken.queue);
+      summary.queue_max = std::max(summary.queue_max, taken.queue);
       sum += queue;
       squares += queue * queue;
       ++count;

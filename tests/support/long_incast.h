@@ -44,8 +44,8 @@ struct IncastRun {
 struct IncastSummary {
   double queue_mean = 0.0;
   double queue_deviation = 0.0;  // Standard deviation.
-  std::int64_t queue_least = 0;
-  std::int64_t queue_most = 0;
+  std::int64_t queue_min = 0;
+  std::int64_t queue_max = 0;
   std::vector<double> rates{};  // Of each flow, bytes on the line over the time, bits per second.
   double share_error = 0.0;     // Of the flow that is furthest from the mean of all, in that mean.
   double used = 0.0;            // Of the rate of the last link.

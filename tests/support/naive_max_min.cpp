@@ -55,17 +55,17 @@ std::vector<Rate> filled(const MaxMinInstance& instance, const std::vector<std::
   }
   while (std::ranges::find(fixed, false) != fixed.end()) {
     const std::vector<std::uint64_t> unfixed = count_unfixed(instance, flows, fixed);
-    Rate least = std::numeric_limits<Rate>::max();
+    Rate min = std::numeric_limits<Rate>::max();
     for (std::size_t link = 0; link < left.size(); ++link) {
       if (unfixed[link] > 0) {
-        least = std::min(least, left[link] / static_cast<Rate>(unfixed[link]));
+        min = std::min(min, left[link] / static_cast<Rate>(unfixed[link]));
       }
     }
     std::vector<bool> full(left.size());
     for (std::size_t link = 0; link < left.size(); ++link) {
-      full[link] = unfixed[link] > 0 && !(left[link] / static_cast<Rate>(unfixed[link]) > least);
+      full[link] = unfixed[link] > 0 && !(left[link] / static_cast<Rate>(unfixed[link]) > min);
     }
-    fix(instance, flows, full, least, left, fixed, rates);
+    fix(instance, flows, full, min, left, fixed, rates);
   }
   return rates;
 }

@@ -38,8 +38,8 @@ inline TunedMachine machine_of(int nodes, int ppn, int compute_capability, int c
   TunedMachine machine;
   machine.input.nodes = nodes;
   machine.input.ranks = nodes * ppn;
-  machine.input.most_ranks_per_node = ppn;
-  machine.input.least_compute_capability = compute_capability;
+  machine.input.max_ranks_per_node = ppn;
+  machine.input.min_compute_capability = compute_capability;
   machine.input.greatest_compute_capability = compute_capability;
   machine.channels = channels;
   return machine;
@@ -108,7 +108,7 @@ inline TunedMachine h100_16nics(int nodes) {
 
 inline TunedMachine h100_4gpus() {
   TunedMachine machine = h100_node();
-  machine.input.ranks = machine.input.most_ranks_per_node = 4;
+  machine.input.ranks = machine.input.max_ranks_per_node = 4;
   set_nvls(machine, 4, 60, 60, PathType::Pix);
   return machine;
 }
@@ -238,14 +238,14 @@ inline Communicator communicator_of(const TunedMachine& machine,
   communicator.node_kind.assign(static_cast<std::size_t>(input.nodes), 0);
   communicator.graphs = {input.graphs};
   communicator.aligned = input.graphs;
-  communicator.least_compute_capability = input.least_compute_capability;
+  communicator.min_compute_capability = input.min_compute_capability;
   communicator.cpu = input.cpu;
   communicator.channels = machine.channels;
   if (input.graphs.nvls) {
     const NvlsSetup nvls = nvls_setup({.version = input.version,
-                                       .compute_capability = input.least_compute_capability,
+                                       .compute_capability = input.min_compute_capability,
                                        .nodes = input.nodes,
-                                       .least_ranks_per_node = ppn,
+                                       .min_ranks_per_node = ppn,
                                        .nic_bandwidth = machine.nic_bandwidth,
                                        .nic_path = input.graphs.nvls->type_inter},
                                       environment);

@@ -140,17 +140,17 @@ Traffic traffic_of_seed(const TestFabric& fabric, Bytes mtu, std::uint64_t seed)
   const auto pattern = static_cast<Pattern>(random.below(4));
   traffic.connections = connections_of(fabric, pattern, random);
   const std::uint64_t rounds = 1 + random.below(3);
-  const std::uint64_t most =
+  const std::uint64_t max =
       1 + static_cast<std::uint64_t>(mtu.count()) * (20'000 / traffic.connections.size());
   SimTime time;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const bool together = random.below(2) == 0;
-    const std::uint64_t equal = 1 + random.below(most);
+    const std::uint64_t equal = 1 + random.below(max);
     const bool are_equal = random.below(2) == 0;
     for (std::uint32_t i = 0; i < traffic.connections.size(); ++i) {
       time += together ? SimTime() : SimTime(static_cast<std::int64_t>(random.below(5'000'000)));
       const bool is_empty = random.below(20) == 0;
-      const std::uint64_t drawn = 1 + random.below(most);
+      const std::uint64_t drawn = 1 + random.below(max);
       const std::uint64_t size = is_empty ? 0 : (are_equal ? equal : drawn);
       traffic.messages.push_back(
           {.connection = i, .time = time, .size = Bytes(static_cast<std::int64_t>(size))});
@@ -162,7 +162,7 @@ Traffic traffic_of_seed(const TestFabric& fabric, Bytes mtu, std::uint64_t seed)
 // Parameters of DCQCN far around those of its profiles.
 DcqcnSettings settings_of(CongestionControl control, RandomStream& random) {
   DcqcnSettings settings = dcqcn_settings(control, gigabits_per_second(100));
-  settings.least = Bandwidth(static_cast<std::int64_t>(1'000'000 << random.below(10)));
+  settings.min = Bandwidth(static_cast<std::int64_t>(1'000'000 << random.below(10)));
   settings.additive = Bandwidth(static_cast<std::int64_t>(1'000'000 << random.below(10)));
   settings.hyper = settings.additive.scaled(5);
   settings.g = 1.0 / static_cast<double>(std::int64_t{1} << (2 + random.below(10)));

@@ -70,23 +70,23 @@ inline std::vector<NodeId> add_test_server(TopologyBuilder& builder, const TestS
   const NodeId fabric = add_switch(builder, "switch");
   std::vector<NodeId> gpus;
   std::vector<int> server_gpus;
-  int most_gpus = 0;
-  int most_nics = 0;
+  int max_gpus = 0;
+  int max_nics = 0;
   for (const TestServer& server : servers) {
     const std::vector<NodeId> own = add_test_server(builder, server, fabric);
     gpus.insert(gpus.end(), own.begin(), own.end());
     server_gpus.push_back(server.gpus);
-    most_gpus = std::max(most_gpus, server.gpus);
-    most_nics = std::max(most_nics, server.nics);
+    max_gpus = std::max(max_gpus, server.gpus);
+    max_nics = std::max(max_nics, server.nics);
   }
   return {.name = "unequal servers",
           .topology = std::move(builder).build(),
           .routing = {},
           .nodes = static_cast<int>(servers.size()),
-          .gpus_per_node = most_gpus,
+          .gpus_per_node = max_gpus,
           .server_gpus = std::move(server_gpus),
           .gpus = std::move(gpus),
-          .nics_per_node = most_nics,
+          .nics_per_node = max_nics,
           .estimates = {}};
 }
 

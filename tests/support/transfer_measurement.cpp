@@ -36,9 +36,9 @@ void read_measured(const ConfigNode& node, MeasuredTransfer& row) {
   }
   row.is_latency =
       ends.front().as_string().ends_with('s') && !ends.front().as_string().ends_with("/s");
-  row.least = read_value(ends.front(), row.is_latency);
+  row.min = read_value(ends.front(), row.is_latency);
   row.greatest = read_value(ends.back(), row.is_latency);
-  if (row.least > row.greatest) {
+  if (row.min > row.greatest) {
     node.fail("a range [least, greatest]", node.found());
   }
 }
@@ -109,7 +109,7 @@ std::vector<Transfer> transfers_of(const MeasuredTransfer& row, const Cluster& c
 }  // namespace
 
 double MeasuredTransfer::error_percent(double predicted) const {
-  const double nearest = std::clamp(predicted, least, greatest);
+  const double nearest = std::clamp(predicted, min, greatest);
   return 100.0 * (predicted / nearest - 1.0);
 }
 

@@ -32,7 +32,7 @@ struct MeasuredTransfer {
   bool both_ways = false;
   bool is_latency = false;
   // The measured range: GB/s of all transfers together, or microseconds one way.
-  double least = 0.0;
+  double min = 0.0;
   double greatest = 0.0;
   // The error that was seen when the row was added, rounded up.
   double budget_percent = 0.0;

@@ -44,7 +44,7 @@ void add_one_gpu(std::vector<Measurement>& all) {
 void add_several_gpus(std::vector<Measurement>& all) {
   const auto add = [&all](std::string id, std::string what, int seconds) {
     all.push_back(
-        {.id = std::move(id), .what = std::move(what), .least_gpus = 2, .seconds = seconds});
+        {.id = std::move(id), .what = std::move(what), .min_gpus = 2, .seconds = seconds});
   };
   add("peer.copy-engine", "bandwidth between each two GPUs by copy engines", 20);
   add("peer.kernel", "bandwidth between each two GPUs by a kernel that writes, and that reads", 30);
@@ -59,7 +59,7 @@ struct ModeName {
   std::string_view id;
   std::string_view what;
   int seconds;
-  int most_channels;  // Forced.
+  int max_channels;  // Forced.
 };
 constexpr std::array<ModeName, 5> kModes = {{
     {NcclMode::Processes, "nccl.processes", "a process for each GPU", 10, 16},
@@ -90,7 +90,7 @@ void add_nccl(std::vector<Measurement>& all, const ModeName& mode) {
     }
     all.push_back({.id = std::move(id),
                    .what = std::move(what),
-                   .least_gpus = shares_a_gpu(mode.mode) || mode.mode == NcclMode::Network ? 1 : 2,
+                   .min_gpus = shares_a_gpu(mode.mode) || mode.mode == NcclMode::Network ? 1 : 2,
                    .nccl = NcclSetting{.mode = mode.mode,
                                        .algorithm = log ? "" : algorithm,
                                        .protocol = protocol,
@@ -109,7 +109,7 @@ void add_nccl(std::vector<Measurement>& all, const ModeName& mode) {
         add(algorithm, protocol, 0);
       }
       for (const int channels : kChannels) {
-        if (channels <= mode.most_channels && (algorithm == "Ring" || channels == 1)) {
+        if (channels <= mode.max_channels && (algorithm == "Ring" || channels == 1)) {
           add(algorithm, protocol, channels);
         }
       }
@@ -166,8 +166,8 @@ std::vector<Measurement> planned(const Options& options) {
 
 std::string why_not(const Measurement& measurement, const Machine& machine) {
   const auto gpus = static_cast<int>(machine.gpus.size());
-  if (gpus < measurement.least_gpus) {
-    return fmt::format("needs {} GPUs, found {}", measurement.least_gpus, gpus);
+  if (gpus < measurement.min_gpus) {
+    return fmt::format("needs {} GPUs, found {}", measurement.min_gpus, gpus);
   }
   if (measurement.with_cublaslt && machine.cublaslt.empty()) {
     return "no cuBLASLt library was found; --cublaslt names one";

@@ -33,7 +33,7 @@ struct NcclSetting {
 struct Measurement {
   std::string id;
   std::string what;
-  int least_gpus = 1;
+  int min_gpus = 1;
   bool with_cublaslt = false;
   std::optional<NcclSetting> nccl = {};
   // On a machine of 2023; the plan's estimate, and a third of the watchdog's patience.

@@ -20,9 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostError = 4096;
+constexpr std::size_t kMaxError = 4096;
 // A measurement writes some hundred KiB.
-constexpr std::size_t kMostOutput = std::size_t{64} << 20;
+constexpr std::size_t kMaxOutput = std::size_t{64} << 20;
 
 void require_zero(int error, const char* what) {
   if (error != 0) {
@@ -111,8 +111,8 @@ void read_some(Pipe& output, Pipe& error, int milliseconds, ChildEnd& end) {
   }
   if (waits[1].revents != 0) {
     error.read_into(end.error);
-    if (end.error.size() > kMostError) {
-      end.error.erase(0, end.error.size() - kMostError);
+    if (end.error.size() > kMaxError) {
+      end.error.erase(0, end.error.size() - kMaxError);
     }
   }
 }
@@ -124,7 +124,7 @@ bool collect(pid_t process, Pipe& output, Pipe& error, Clock::time_point deadlin
   while (!ended || output.reader() >= 0 || error.reader() >= 0) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0 || end.output.size() > kMostOutput) {
+    if (left <= 0 || end.output.size() > kMaxOutput) {
       break;
     }
     // Without a pipe to wake it up it looks more often.

@@ -51,13 +51,13 @@ class Arguments {
   std::optional<std::string> attached_;
 };
 
-int to_integer(const std::string& name, const std::string& value, int least, int most) {
+int to_integer(const std::string& name, const std::string& value, int min, int max) {
   int number = 0;
   const char* end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || rest != end || number < least || number > most) {
-    throw ConfigError(fmt::format("{}: expected a whole number from {} to {}, found {}", name,
-                                  least, most, in_quotes(value)));
+  if (error != std::errc() || rest != end || number < min || number > max) {
+    throw ConfigError(fmt::format("{}: expected a whole number from {} to {}, found {}", name, min,
+                                  max, in_quotes(value)));
   }
   return number;
 }
@@ -75,7 +75,7 @@ std::vector<std::string> split(const std::string& list) {
   }
 }
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 
 // False where there is no such option.
 bool take_flag(const std::string& name, Options& options) {
@@ -133,9 +133,9 @@ bool take_number(const std::string& name, Arguments& arguments, Options& options
   } else if (name == "--timeout") {
     options.timeout_seconds = to_integer(name, arguments.take_value(name), 1, 86'400);
   } else if (name == "--rank") {
-    options.rank = to_integer(name, arguments.take_value(name), 0, kMostRanks - 1);
+    options.rank = to_integer(name, arguments.take_value(name), 0, kMaxRanks - 1);
   } else if (name == "--ranks") {
-    options.ranks = to_integer(name, arguments.take_value(name), 1, kMostRanks);
+    options.ranks = to_integer(name, arguments.take_value(name), 1, kMaxRanks);
   } else {
     return false;
   }
@@ -155,8 +155,8 @@ void read_launcher(Options& options) {
     const char* rank = std::getenv(launcher.rank);
     const char* ranks = std::getenv(launcher.ranks);
     if (rank != nullptr && ranks != nullptr) {
-      options.ranks = to_integer(launcher.ranks, ranks, 1, kMostRanks);
-      options.rank = to_integer(launcher.rank, rank, 0, kMostRanks - 1);
+      options.ranks = to_integer(launcher.ranks, ranks, 1, kMaxRanks);
+      options.rank = to_integer(launcher.rank, rank, 0, kMaxRanks - 1);
       return;
     }
   }

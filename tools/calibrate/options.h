@@ -41,7 +41,7 @@ struct Options {
                                                        const std::string& id,
                                                        const std::string& token);
 
-// "gpu.memory.*": * stands for any text.
+// "gpu.memory.*": * represents any text.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view id);
 // Whether any pattern does; all do where there is none.
 [[nodiscard]] bool is_selected(const Options& options, std::string_view id);

@@ -49,7 +49,7 @@ int run_as_child(const Options& options, Backend& backend) {
 
 std::string needs(const Measurement& measurement) {
   std::vector<std::string> all = {
-      fmt::format("{} GPU{}", measurement.least_gpus, measurement.least_gpus == 1 ? "" : "s")};
+      fmt::format("{} GPU{}", measurement.min_gpus, measurement.min_gpus == 1 ? "" : "s")};
   if (measurement.with_cublaslt) {
     all.emplace_back("cuBLASLt");
   }

@@ -127,13 +127,13 @@ bool ObjectReader::boolean(std::string_view key) const {
   return value(key).get<bool>();
 }
 
-std::int64_t ObjectReader::integer(std::string_view key, std::int64_t least) const {
+std::int64_t ObjectReader::integer(std::string_view key, std::int64_t min) const {
   const Json& number = value(key);
   const bool fits = number.is_number_integer() &&
                     (!number.is_number_unsigned() ||
                      number.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
-  if (!fits || number.get<std::int64_t>() < least) {
-    fail(key, fmt::format("a whole number of {} or more", least));
+  if (!fits || number.get<std::int64_t>() < min) {
+    fail(key, fmt::format("a whole number of {} or more", min));
   }
   return number.get<std::int64_t>();
 }

@@ -25,7 +25,7 @@ class ObjectReader {
   [[nodiscard]] const Json& value(std::string_view key) const;
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] bool boolean(std::string_view key) const;
-  [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t least) const;
+  [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t min) const;
   [[nodiscard]] double number(std::string_view key) const;  // Finite.
   [[nodiscard]] const Json& array(std::string_view key) const;
   [[noreturn]] void fail(std::string_view key, std::string_view expected) const;

@@ -47,7 +47,7 @@ void write_result_set(const std::filesystem::path& file, const ResultSet& set);
 // Throws ConfigError with the file and what is wrong in it: nothing unknown, nothing missing, each
 // count and number in its range, each identifier once.
 [[nodiscard]] ResultSet read_result_set(const std::filesystem::path& file);
-// The same for text; `name` stands for the file in errors.
+// The same for text; `name` represents the file in errors.
 [[nodiscard]] ResultSet parse_result_set(const std::string& text, const std::string& name);
 
 // The lines by which a child tells its parent what it found: one JSON document each.

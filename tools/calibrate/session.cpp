@@ -108,7 +108,7 @@ void refuse_to_overwrite(const Options& options) {
   std::error_code error;
   if (!options.resume && std::filesystem::exists(options.output, error)) {
     throw ConfigError(
-        fmt::format("--output: {} exists: --resume goes on with it", one_line(options.output)));
+        fmt::format("--output: {} exists: --resume continues with it", one_line(options.output)));
   }
 }
 

@@ -230,7 +230,7 @@ class FaultList {
 
   void add_peer_access() {
     constexpr std::string_view kTitle = "peer access between GPUs is off";
-    if (job_.communicator.most_ranks_per_node() < 2) {
+    if (job_.communicator.max_ranks_per_node() < 2) {
       leave_out("p2p-off", std::string(kTitle), "nodes have one GPU");
       return;
     }

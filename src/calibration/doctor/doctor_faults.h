@@ -39,7 +39,7 @@ struct HealthyJob {
   nccl::MachineKind machine;
 };
 
-// All that are known, in a fixed order; the first stands for none: "healthy", with one variant that
+// All that are known, in a fixed order; the first represents none: "healthy", with one variant that
 // changes nothing. `job` must outlive them.
 [[nodiscard]] std::vector<MachineFault> faults_of(const HealthyJob& job);
 

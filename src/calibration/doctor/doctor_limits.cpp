@@ -118,7 +118,7 @@ std::vector<LimitShare> largest_limits(NcclSession& session, const nccl::Profile
     plain.push_back(session.time(row).microseconds());
   }
   std::vector<double> left(plain.size(), 1.0);
-  std::vector<LimitShare> most(plain.size());
+  std::vector<LimitShare> max(plain.size());
   for (const TimeLimit limit : kTimeLimits) {
     session.use(slowed(profile, limit, kSlower));
     for (std::size_t row = 0; row < plain.size(); ++row) {
@@ -129,13 +129,13 @@ std::vector<LimitShare> largest_limits(NcclSession& session, const nccl::Profile
                     std::log(session.time(row).microseconds() / plain[row]) / std::log(kSlower),
                     0.0, 1.0);
       left[row] -= share;
-      if (share > most[row].share) {
-        most[row] = {.limit = limit, .share = share};
+      if (share > max[row].share) {
+        max[row] = {.limit = limit, .share = share};
       }
     }
   }
   session.use(profile);
-  return most;
+  return max;
 }
 
 }  // namespace trainyard

@@ -75,8 +75,8 @@ std::optional<int> parameter(std::string_view text, std::string_view word) {
   int value = 0;
   const char* const digits = text.data() + at + word.size();
   const auto [stop, error] = std::from_chars(digits, text.data() + text.size(), value);
-  constexpr int kMost = 1'024;
-  return error == std::errc() && value >= 0 && value <= kMost ? std::optional(value) : std::nullopt;
+  constexpr int kMax = 1'024;
+  return error == std::errc() && value >= 0 && value <= kMax ? std::optional(value) : std::nullopt;
 }
 
 void read_parameters(std::string_view text, LogRun& run) {

@@ -38,12 +38,12 @@ constexpr double kNoiseBetween = 0.129;
 constexpr double kDegrees = 4.0;  // Assumed.
 
 double log_sum(std::span<const double> values) {
-  const double most = *std::max_element(values.begin(), values.end());
+  const double max = *std::max_element(values.begin(), values.end());
   double sum = 0.0;
   for (const double value : values) {
-    sum += std::exp(value - most);
+    sum += std::exp(value - max);
   }
-  return most + std::log(sum);
+  return max + std::log(sum);
 }
 
 std::vector<double> difference(std::span<const double> one, std::span<const double> other) {
@@ -188,7 +188,7 @@ Diagnosis Diagnoser::diagnose(std::span<const double> log_measured) const {
                                 static_cast<double>(residuals.size());
   }
   const std::vector<Explanation>& all = diagnosis.explanations;
-  diagnosis.fits = all.front().tail >= kLeastTail;
+  diagnosis.fits = all.front().tail >= kMinTail;
   diagnosis.is_sure = all.size() == 1 || all[0].probability >= kBareOdds * all[1].probability;
   diagnosis.is_healthy = diagnosis.fits && all.front().faults.front() == 0;
   return diagnosis;

@@ -89,7 +89,7 @@ inline constexpr double kSamePrediction = 0.005;
 // share the rest evenly, and so do the candidates of a fault.
 inline constexpr double kPriorOfHealth = 0.5;
 // A tail below which an explanation does not fit.
-inline constexpr double kLeastTail = 0.01;
+inline constexpr double kMinTail = 0.01;
 // Odds that are worth no more than a bare mention (Kass and Raftery, Bayes factors, 1995).
 inline constexpr double kBareOdds = 3.0;
 

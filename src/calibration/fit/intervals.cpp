@@ -22,9 +22,9 @@ constexpr double kTail = 0.05;
 // which know little of their 5 %.
 constexpr double kOthers = 2.0;
 // Limits of what a file may say, and the digits that it has.
-constexpr double kLeastFactor = 1e-3;
-constexpr double kMostFactor = 1e3;
-constexpr std::int64_t kMostRows = 1'000'000'000;
+constexpr double kMinFactor = 1e-3;
+constexpr double kMaxFactor = 1e3;
+constexpr std::int64_t kMaxRows = 1'000'000'000;
 constexpr double kSteps = 1000.0;
 
 struct WeightedError {
@@ -195,10 +195,10 @@ Intervals Intervals::load(const std::filesystem::path& file) {
         node.fail(fmt::format("expected {}, found \"{}\"", fmt::join(names, ", "), name));
       }
       intervals.bands_[{family, *regime}] = {
-          .low = node.required("low").as_number(kLeastFactor, 1.0),
-          .high = node.required("high").as_number(1.0, kMostFactor),
-          .systems = static_cast<std::size_t>(node.required("systems").as_integer(1, kMostRows)),
-          .rows = static_cast<std::size_t>(node.required("rows").as_integer(1, kMostRows))};
+          .low = node.required("low").as_number(kMinFactor, 1.0),
+          .high = node.required("high").as_number(1.0, kMaxFactor),
+          .systems = static_cast<std::size_t>(node.required("systems").as_integer(1, kMaxRows)),
+          .rows = static_cast<std::size_t>(node.required("rows").as_integer(1, kMaxRows))};
     }
   }
   for (const SizeRegime regime : kSizeRegimes) {

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-// From this size on, one row stands for two.
+// From this size on, one row represents two.
 constexpr Bytes kOneInTwo = mib(64);
 
 // A case that is fitted to. The session holds on to the cluster.
@@ -96,7 +96,7 @@ Fit NcclFit::all_from(std::span<const double> values) {
   std::vector<double> begin;
   for (std::size_t k = 0; k < values.size(); ++k) {
     const ProfileConstant& constant = constants_.all()[k];
-    begin.push_back(std::log(std::clamp(values[k], constant.least, constant.most)));
+    begin.push_back(std::log(std::clamp(values[k], constant.min, constant.max)));
   }
   return fit_->fit(std::nullopt, begin);
 }

@@ -37,8 +37,8 @@ std::vector<FitParameter> fit_parameters(std::span<const ProfileConstant> consta
     parameters.push_back(
         {.name = constant.name,
          .start = std::log(constant.start),
-         .least = std::log(constant.least),
-         .most = std::log(constant.most),
+         .min = std::log(constant.min),
+         .max = std::log(constant.max),
          .spread = std::log(constant.neighbour ? constant.neighbour_spread : constant.spread),
          .neighbour = constant.neighbour,
          .slower = constant.kind == ConstantKind::Time ? 1.0 : -1.0});

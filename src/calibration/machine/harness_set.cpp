@@ -105,7 +105,7 @@ HarnessSet read_set(const JsonValue& json, const std::string& name) {
   const JsonValue& complete = member(json, "complete", name);
   if (!complete.is_boolean() || !complete.get<bool>()) {
     set.warnings.push_back(
-        fmt::format("{}: the run did not come to its end (--resume goes on with it)", name));
+        fmt::format("{}: the run did not come to its end (--resume continues with it)", name));
   }
   const JsonValue& machine = member(json, "machine", name);
   set.nccl = text_in(machine, "nccl", name + ": machine");

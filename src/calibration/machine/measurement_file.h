@@ -25,7 +25,7 @@ struct MeasurementFile {
   std::vector<std::string> warnings = {};
 };
 
-// `name` stands for the file. Throws ConfigError for a file of no kind that is known, and where
+// `name` represents the file. Throws ConfigError for a file of no kind that is known, and where
 // nothing in it can be used.
 [[nodiscard]] MeasurementFile read_measurements(const std::string& text, const std::string& name);
 

@@ -119,7 +119,7 @@ Prepared prepare(const CalibrationTable& given, const CalibrationRequest& reques
 std::vector<FitParameter> parameters_of(const std::vector<ProfileConstant>& constants) {
   std::vector<ProfileConstant> around = constants;
   for (ProfileConstant& constant : around) {
-    constant.start = std::clamp(constant.in_file, constant.least, constant.most);
+    constant.start = std::clamp(constant.in_file, constant.min, constant.max);
     constant.neighbour.reset();
   }
   return fit_parameters(around);
@@ -146,8 +146,8 @@ CalibratedConstant calibrated(const ProfileConstant& constant, const ConstantEst
   const double half = kNormal90Percent * estimate.standard_error;
   made.mark = ConstantMark::Measured;
   made.value = std::exp(estimate.value);
-  made.low = std::max(constant.least, std::exp(estimate.value - half));
-  made.high = std::min(constant.most, std::exp(estimate.value + half));
+  made.low = std::max(constant.min, std::exp(estimate.value - half));
+  made.high = std::min(constant.max, std::exp(estimate.value + half));
   made.rests_on = estimate.rests_on;
   return made;
 }
@@ -174,11 +174,11 @@ nccl::ProfileBasis basis_of(const std::vector<CalibratedTable>& tables,
       auto& rows = all.try_emplace({table.operation, table.ranks},
                                    nccl::ProfileBasis::Rows{.operation = table.operation,
                                                             .ranks = table.ranks,
-                                                            .least = row.size,
-                                                            .most = row.size})
+                                                            .min = row.size,
+                                                            .max = row.size})
                        .first->second;
-      rows.least = std::min(rows.least, row.size);
-      rows.most = std::max(rows.most, row.size);
+      rows.min = std::min(rows.min, row.size);
+      rows.max = std::max(rows.max, row.size);
       ++rows.count;
     }
   }

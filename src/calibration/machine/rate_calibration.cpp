@@ -27,8 +27,8 @@ constexpr const char* kKernel = "cudnn";
 // estimates.
 struct Kind {
   const char* name;
-  double least;
-  double most;
+  double min;
+  double max;
   double spread;
   double slower;
 };
@@ -124,9 +124,9 @@ std::vector<FitParameter> parameters_at(const Values& shipped) {
   for (std::size_t k = 0; k < kKinds.size(); ++k) {
     const Kind& kind = kKinds.at(k);
     all.push_back({.name = kind.name,
-                   .start = std::log(std::clamp(shipped.at(k), kind.least, kind.most)),
-                   .least = std::log(kind.least),
-                   .most = std::log(kind.most),
+                   .start = std::log(std::clamp(shipped.at(k), kind.min, kind.max)),
+                   .min = std::log(kind.min),
+                   .max = std::log(kind.max),
                    .spread = std::log(kind.spread),
                    .neighbour = {},
                    .slower = kind.slower});
@@ -177,8 +177,8 @@ CalibratedRate calibrated(std::size_t kind, const std::string& generation, doubl
   if (made.is_fitted) {
     const double half = kNormal90Percent * estimate.standard_error;
     made.value = std::exp(estimate.value);
-    made.low = std::max(kKinds.at(kind).least, std::exp(estimate.value - half));
-    made.high = std::min(kKinds.at(kind).most, std::exp(estimate.value + half));
+    made.low = std::max(kKinds.at(kind).min, std::exp(estimate.value - half));
+    made.high = std::min(kKinds.at(kind).max, std::exp(estimate.value + half));
   }
   return made;
 }

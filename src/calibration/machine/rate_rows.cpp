@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostMicroseconds = 1e9;
+constexpr double kMaxMicroseconds = 1e9;
 // The bytes that turn bandwidths into times.
 constexpr double kBytes = 1e9;
 
@@ -27,7 +27,7 @@ std::int64_t whole_number(const HarnessSample& sample, const std::string& name) 
 }
 
 bool has_time(const HarnessSample& sample) {
-  return sample.unit == "us" && sample.median > 0.0 && sample.median < kMostMicroseconds;
+  return sample.unit == "us" && sample.median > 0.0 && sample.median < kMaxMicroseconds;
 }
 
 std::optional<Precision> precision_of(std::string_view id) {

@@ -15,7 +15,7 @@ namespace {
 constexpr Bytes kLarge = mib(256);
 constexpr Bytes kSmall{8};
 // Below, a rate is that of messages and not of bytes.
-constexpr Bytes kLeastOfRates = kib(64);
+constexpr Bytes kMinOfRates = kib(64);
 
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -69,7 +69,7 @@ Meaning meaning_of(PastedTool tool, const PastedValue& value) {
     case PastedTool::Perftest:
       break;
   }
-  if (!value.is_latency && value.size < kLeastOfRates) {
+  if (!value.is_latency && value.size < kMinOfRates) {
     return {.ends = Ends::Servers, .remark = "a rate of messages: not compared"};
   }
   return {.ends = Ends::Servers, .ways = has(value.test, "Bidirectional") ? Ways::Both : Ways::One};
@@ -157,8 +157,8 @@ LinkComparison comparison_of(const Gathered& gathered, const std::string& file) 
   made.values = measured.count();
   if (made.values > 0) {
     made.measured = measured.median();
-    made.least = measured.min();
-    made.most = measured.max();
+    made.min = measured.min();
+    made.max = measured.max();
   }
   if (made.remark.empty() && simulated.count() > 0) {
     made.simulated = simulated.median();

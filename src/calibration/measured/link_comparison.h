@@ -22,8 +22,8 @@ struct LinkComparison {
   std::size_t values = 0;  // Number of values that `measured` is the median of.
   bool is_latency = false;
   double measured = 0.0;  // GB/s, or us.
-  double least = 0.0;
-  double most = 0.0;
+  double min = 0.0;
+  double max = 0.0;
   std::optional<double> simulated = {};  // The median over the same pairs.
   std::string remark = {};               // Why nothing is simulated.
 };

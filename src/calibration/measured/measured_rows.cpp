@@ -2,7 +2,7 @@
 // Completing and checking measured rows.
 //
 // A consistent row satisfies algbw = bytes / time and busbw = algbw x factor. Each printed number
-// stands for an interval (PrintedNumber), so the test is whether intervals overlap: exact for a
+// represents an interval (PrintedNumber), so the test is whether intervals overlap: exact for a
 // program that computed the row from one unrounded time, whatever number of digits it printed.
 #include "calibration/measured/measured_rows.h"
 
@@ -63,10 +63,10 @@ bool algbw_agrees(Bytes size, const PrintedTime& row) {
   }
   const double longest = row.time_us->value + row.time_us->half_step;
   const double shortest = row.time_us->value - row.time_us->half_step;
-  const double least = bandwidth_gbps(size, longest);
-  const double most = shortest > 0.0 ? bandwidth_gbps(size, shortest) : HUGE_VAL;
+  const double min = bandwidth_gbps(size, longest);
+  const double max = shortest > 0.0 ? bandwidth_gbps(size, shortest) : HUGE_VAL;
   const PrintedNumber& algbw = *row.algbw_gbps;
-  return most >= algbw.value - algbw.half_step && least <= algbw.value + algbw.half_step;
+  return max >= algbw.value - algbw.half_step && min <= algbw.value + algbw.half_step;
 }
 
 bool busbw_agrees(const PrintedTime& row, std::optional<double> factor) {

@@ -22,7 +22,7 @@ namespace {
 // A log with NCCL's debug output of many ranks may be long; more than this is another kind of file.
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{256} << 20;
 
-constexpr std::int64_t kMostRanks = 10'000'000;
+constexpr std::int64_t kMaxRanks = 10'000'000;
 
 std::string read_text(const std::filesystem::path& file) {
   std::error_code error;
@@ -94,7 +94,7 @@ void source_fields(Fields& fields, MeasuredTable& table) {
 
 void system_fields(Fields& fields, MeasuredTable& table) {
   fields.required("name", table.system, Text{}, "The machine.");
-  fields.required("nodes", table.nodes, Whole{1, kMostRanks}, "Servers.");
+  fields.required("nodes", table.nodes, Whole{1, kMaxRanks}, "Servers.");
   fields.required("gpus_per_node", table.gpus_per_node, Whole{1, 1024}, "GPUs of a server.");
   accept(fields, {"gpu", "intra", "inter", "nccl_version", "cuda", "env", "notes"});
 }
@@ -111,7 +111,7 @@ void test_fields(Fields& fields, MeasuredTable& table) {
   static constexpr std::array<std::string_view, 1> kOut{"out"};
   std::size_t columns = 0;  // The only meaning that the rows have.
   fields.required("op", table.operation, Via{Text{}, read_measured_operation}, "Collective.");
-  fields.required("ranks", table.ranks, Whole{1, kMostRanks}, "GPUs.");
+  fields.required("ranks", table.ranks, Whole{1, kMaxRanks}, "GPUs.");
   fields.check([&](const ConfigNode& node) {
     const std::int64_t gpus = std::int64_t{*table.nodes} * *table.gpus_per_node;
     if (*table.ranks != gpus) {

@@ -59,7 +59,7 @@ void measured_fields(Fields& fields, MeasuredTable& table);
 // Reads a table; YAML or log is decided by content. Throws ConfigError for anything else, with the
 // line where there is one. A row is never skipped without a remark.
 [[nodiscard]] MeasuredTable load_measurement(const std::filesystem::path& file);
-// The same for text; `name` stands for the file in errors.
+// The same for text; `name` represents the file in errors.
 [[nodiscard]] MeasuredTable parse_measurement(const std::string& text, const std::string& name);
 
 }  // namespace trainyard

@@ -17,16 +17,16 @@ namespace {
 constexpr std::array<std::string_view, 3> kLevels{"allocated", "reserved", "device"};
 constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-constexpr std::int64_t kMost = 1 << 24;
+constexpr std::int64_t kMax = 1 << 24;
 
 std::int64_t integer_or(const ConfigNode& node, std::string_view key, std::int64_t otherwise) {
   const auto found = node.optional(key);
-  return found ? found->as_integer(0, kMost) : otherwise;
+  return found ? found->as_integer(0, kMax) : otherwise;
 }
 
 int degree(const ConfigNode& node, std::string_view key) {
   const auto found = node.optional(key);
-  return found ? static_cast<int>(found->as_integer(1, kMost)) : 1;
+  return found ? static_cast<int>(found->as_integer(1, kMax)) : 1;
 }
 
 ParallelPlan read_plan(const ConfigNode& node) {
@@ -42,9 +42,9 @@ ParallelPlan read_plan(const ConfigNode& node) {
       .data = degree(node, "data"),
       .expert = degree(node, "expert"),
       .zero_stage = static_cast<int>(integer_or(node, "zero", 0)),
-      .micro_batch = node.required("micro_batch").as_integer(1, kMost),
-      .global_batch = node.required("global_batch").as_integer(1, kMost),
-      .sequence = node.required("sequence").as_integer(1, kMost),
+      .micro_batch = node.required("micro_batch").as_integer(1, kMax),
+      .global_batch = node.required("global_batch").as_integer(1, kMax),
+      .sequence = node.required("sequence").as_integer(1, kMax),
       .recompute =
           recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute)) : Recompute::None};
 }
@@ -54,7 +54,7 @@ std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,
   std::vector<int> layers;
   if (const auto found = node.optional("stage_layers")) {
     for (const ConfigNode& item : found->items()) {
-      layers.push_back(static_cast<int>(item.as_integer(0, kMost)));
+      layers.push_back(static_cast<int>(item.as_integer(0, kMax)));
     }
     return layers;
   }
@@ -85,8 +85,8 @@ MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Mode
   if (const auto own = node.optional("settings")) {
     row.settings = own->as_string();
   }
-  constexpr double kMostMemory = 1e6;
-  row.measured = Bytes(std::llround(node.required("memory").as_number(0.0, kMostMemory) * unit));
+  constexpr double kMaxMemory = 1e6;
+  row.measured = Bytes(std::llround(node.required("memory").as_number(0.0, kMaxMemory) * unit));
   return row;
 }
 
@@ -141,11 +141,11 @@ MemoryMeasurements load_memory_measurements(const std::filesystem::path& file) {
 Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {
   const StepMemory memory =
       step_memory(row.model, row.plan, row.stage_layers, memory_settings(row.settings));
-  Bytes most;
+  Bytes max;
   for (const RankMemory& rank : memory.ranks) {
-    most = std::max(most, at_level(rank.highest().use, level));
+    max = std::max(max, at_level(rank.highest().use, level));
   }
-  return most;
+  return max;
 }
 
 MemoryError memory_error(const MemoryMeasurements& measurements) {

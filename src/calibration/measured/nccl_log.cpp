@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "calibration/measured/measured_rows.h"
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 
@@ -90,7 +90,7 @@ std::optional<Header> parse_header(std::string_view line) {
   if (hash == std::string_view::npos) {
     return std::nullopt;
   }
-  const Words words = foreign_words(line.substr(hash + 1));
+  const Words words = imported_words(line.substr(hash + 1));
   if (words.empty() || (words[0] != "size" && words[0] != "bytes")) {
     return std::nullopt;
   }
@@ -164,7 +164,7 @@ class Surroundings {
       return;
     }
     const std::string_view comment = line.substr(hash + 1);
-    const Words words = foreign_words(comment);
+    const Words words = imported_words(comment);
     if (words.size() > 3 && words[0] == "Collective" && words[1] == "test") {
       announced_ = program_operation(words[3]);
     } else if (words.size() > 2 && words[0] == "nccl-tests" && words[1] == "version") {
@@ -222,7 +222,7 @@ class Surroundings {
   }
 
   void read_program(std::string_view line) {
-    for (const std::string_view word : foreign_words(line)) {
+    for (const std::string_view word : imported_words(line)) {
       if (const std::optional<Operation> operation = program_operation(word)) {
         mentioned_.insert(*operation);
       }
@@ -374,7 +374,7 @@ class LogReader {
       surroundings_.read(line);
       return;
     }
-    const Words words = foreign_words(without_prefix(line, header_->prefix));
+    const Words words = imported_words(without_prefix(line, header_->prefix));
     if (!looks_like_row(words)) {
       surroundings_.read(line);
     } else if (!surroundings_.ended()) {

@@ -46,7 +46,7 @@ struct PastedOutput {
 // Returns which tool the text is of, by its headers.
 [[nodiscard]] std::optional<PastedTool> pasted_tool(std::string_view text);
 
-// `name` stands for the file. Throws ConfigError where no value is left.
+// `name` represents the file. Throws ConfigError where no value is left.
 [[nodiscard]] PastedOutput parse_pasted(std::string_view text, PastedTool tool,
                                         const std::string& name);
 

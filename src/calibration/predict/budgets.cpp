@@ -54,11 +54,11 @@ void check_group(const std::string& name, const Budget& budget, const Budget& no
                                 now.covered));
   }
   for (const Figure& figure : kFigures) {
-    const std::optional<double> most = budget.*figure.value;
+    const std::optional<double> max = budget.*figure.value;
     const std::optional<double> found = now.*figure.value;
-    if (most && found && *found > *most + kSame) {
+    if (max && found && *found > *max + kSame) {
       lines.push_back(fmt::format("{}: {}: expected at most {:.3f}, found {:.4f}", name, figure.key,
-                                  *most, *found));
+                                  *max, *found));
     }
   }
 }

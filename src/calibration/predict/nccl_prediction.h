@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-// The rows of one case with all that does not depend on the profile worked out once: graphs, rings
+// The rows of one case with all that does not depend on the profile computed once: graphs, rings
 // and plans. The event model itself is all that is left to run for each profile.
 class NcclSession {
  public:

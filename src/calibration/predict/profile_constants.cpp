@@ -103,8 +103,8 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
 struct Prior {
   std::vector<std::string> match;
   ConfigNode start;  // A value or three of them.
-  ConfigNode least;
-  ConfigNode most;
+  ConfigNode min;
+  ConfigNode max;
   double spread;
 };
 
@@ -131,8 +131,8 @@ class Priors {
       static_cast<void>(item.required("source").as_choice(names));
       priors_.push_back({.match = parts_of(item.required("match").as_string()),
                          .start = item.required("start"),
-                         .least = item.required("least"),
-                         .most = item.required("most"),
+                         .min = item.required("least"),
+                         .max = item.required("most"),
                          .spread = read_spread(item)});
     }
     for (const ConfigNode& item : root.required("counts").items()) {
@@ -165,9 +165,9 @@ class Priors {
     constant.in_file = number(leaf.node, constant.kind);
     constant.is_estimate = leaf.is_estimate;
     constant.start = positive(start, constant.kind);
-    constant.least = positive(prior->least, constant.kind);
-    constant.most = positive(prior->most, constant.kind);
-    if (constant.start < constant.least || constant.start > constant.most) {
+    constant.min = positive(prior->min, constant.kind);
+    constant.max = positive(prior->max, constant.kind);
+    if (constant.start < constant.min || constant.start > constant.max) {
       start.fail("a value between `least` and `most`", start.found());
     }
     constant.spread = prior->spread;

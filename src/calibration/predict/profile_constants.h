@@ -28,8 +28,8 @@ struct ProfileConstant {
   double in_file = 0.0;      // May be zero.
   bool is_estimate = false;  // True by its evidence; otherwise it was measured somewhere.
   double start = 0.0;        // Assumed value; positive, as all that follow.
-  double least = 0.0;
-  double most = 0.0;
+  double min = 0.0;
+  double max = 0.0;
   double spread = 1.0;  // A factor above one.
   // The same constant of the generation of GPUs before, which it is tied to instead of `start`,
   // and the spread of their ratio.

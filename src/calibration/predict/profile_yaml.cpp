@@ -118,8 +118,8 @@ std::string calibration_section(const ProfileOrigin& origin) {
       yaml_scalar(basis.machine.scale_up), yaml_scalar(basis.machine.network));
   for (const nccl::ProfileBasis::Rows& rows : basis.rows) {
     text += fmt::format("    - {{operation: {}, ranks: {}, from: {}, to: {}, count: {}}}\n",
-                        to_string(rows.operation), rows.ranks, to_string(rows.least),
-                        to_string(rows.most), rows.count);
+                        to_string(rows.operation), rows.ranks, to_string(rows.min),
+                        to_string(rows.max), rows.count);
   }
   return text;
 }

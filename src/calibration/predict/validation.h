@@ -5,7 +5,7 @@
 // the in-place time where the case says so; where the two differ by more than a quarter, the
 // smaller one counts, because a single spike is the usual reason. A row that the case excludes is
 // predicted and shown, but does not count. Of a linear sweep (`one_row_per_doubling`) the row with
-// the median time per byte stands for all whose sizes round to the same power of two, so that a
+// the median time per byte represents all whose sizes round to the same power of two, so that a
 // table counts by its range and not by its rows; the median takes care of spikes there.
 //
 // Figures of a group of tables come twice. Over tables: the median of the tables' medians, the

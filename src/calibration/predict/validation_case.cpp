@@ -15,8 +15,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostNodes = 1'000'000;
-constexpr std::int64_t kMostGpusPerNode = 4096;
+constexpr std::int64_t kMaxNodes = 1'000'000;
+constexpr std::int64_t kMaxGpusPerNode = 4096;
 
 // A file beside the case file.
 std::filesystem::path beside(const ConfigNode& node, const std::filesystem::path& file) {
@@ -128,14 +128,14 @@ void agreed(Fields& fields, std::string_view key, const std::optional<Value>& me
 }
 
 void shape_fields(Fields& fields, const MeasuredTable& table, ValidationCase& item) {
-  agreed(fields, "nodes", table.nodes, item.nodes, Whole{1, kMostNodes}, "Servers.");
+  agreed(fields, "nodes", table.nodes, item.nodes, Whole{1, kMaxNodes}, "Servers.");
   agreed(fields, "gpus_per_node", table.gpus_per_node, item.gpus_per_node,
-         Whole{1, kMostGpusPerNode}, "GPUs of a server.");
+         Whole{1, kMaxGpusPerNode}, "GPUs of a server.");
   const std::int64_t gpus = std::int64_t{item.nodes} * item.gpus_per_node;
-  item.ranks = static_cast<int>(std::min(gpus, kMostNodes * kMostGpusPerNode));
+  item.ranks = static_cast<int>(std::min(gpus, kMaxNodes * kMaxGpusPerNode));
   std::int64_t ranks = gpus;
-  fields.optional("ranks", ranks, Whole{1, kMostNodes * kMostGpusPerNode}, "The product of both.");
-  fields.optional("gpus_per_process", item.gpus_per_process, Whole{1, kMostGpusPerNode},
+  fields.optional("ranks", ranks, Whole{1, kMaxNodes * kMaxGpusPerNode}, "The product of both.");
+  fields.optional("gpus_per_process", item.gpus_per_process, Whole{1, kMaxGpusPerNode},
                   "GPUs that a process drives: 1.");
   fields.check([&](const ConfigNode& node) {
     if (ranks != gpus) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validation case: one measured table, the cluster that stands for the machine, and what must be
+// A validation case: one measured table, the cluster that represents the machine, and what must be
 // known about the run. One YAML file each; docs/commands/validate.md explains the keys.
 #pragma once
 

@@ -14,12 +14,12 @@ namespace {
 // Rows that are off by more than this many standard deviations, and by more than this, are
 // outliers, if no more than this part of all are.
 constexpr double kFarOff = 5.0;
-constexpr double kLeastOutlier = 0.1;
-constexpr double kMostOutliers = 0.2;
+constexpr double kMinOutlier = 0.1;
+constexpr double kMaxOutliers = 0.2;
 constexpr int kOutlierRounds = 4;
 // Limits of what times are known to: the tangents of fit_rows.h are as exact.
-constexpr double kLeastNoise = 0.003;
-constexpr double kMostNoise = 0.5;
+constexpr double kMinNoise = 0.003;
+constexpr double kMaxNoise = 0.5;
 // Beyond two standard deviations a row counts by its size and no longer by its square.
 constexpr double kLossScale = 2.0;
 // Limit of what data must add to what is assumed: the standard error is at most this part of the
@@ -49,7 +49,7 @@ double noise_of(const std::vector<RobustFitRow>& rows, const std::vector<double>
       sizes.push_back(std::abs(rows[r].misfit));
     }
   }
-  return std::clamp(1.4826 * median_of(std::move(sizes)), kLeastNoise, kMostNoise);
+  return std::clamp(1.4826 * median_of(std::move(sizes)), kMinNoise, kMaxNoise);
 }
 
 // The weight of a row of this misfit in the sums, and the square of its pull (rho of robust_fit.h):
@@ -135,17 +135,17 @@ class Estimator {
 
   // Returns whether others are outliers than before.
   bool find_outliers(const std::vector<RobustFitRow>& rows) {
-    const double most = std::max(kFarOff * result_.noise, kLeastOutlier);
+    const double max = std::max(kFarOff * result_.noise, kMinOutlier);
     std::size_t fitted = 0;
     std::size_t far = 0;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       fitted += kept_out_[r] ? 0U : 1U;
-      far += !kept_out_[r] && std::abs(rows[r].misfit) > most ? 1U : 0U;
+      far += !kept_out_[r] && std::abs(rows[r].misfit) > max ? 1U : 0U;
     }
-    result_.many_outliers = static_cast<double>(far) > kMostOutliers * static_cast<double>(fitted);
+    result_.many_outliers = static_cast<double>(far) > kMaxOutliers * static_cast<double>(fitted);
     bool changed = false;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const bool is_outlier = !result_.many_outliers && std::abs(rows[r].misfit) > most;
+      const bool is_outlier = !result_.many_outliers && std::abs(rows[r].misfit) > max;
       const RowUse use = is_outlier     ? RowUse::Outlier
                          : kept_out_[r] ? RowUse::KeptOut
                                         : RowUse::Fitted;
@@ -251,8 +251,8 @@ class Estimator {
     const Eigen::VectorXd values =
         Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(information, Eigen::EigenvaluesOnly)
             .eigenvalues();
-    const double least = kRank * values.maxCoeff();
-    return static_cast<std::size_t>((values.array() > least).count());
+    const double min = kRank * values.maxCoeff();
+    return static_cast<std::size_t>((values.array() > min).count());
   }
 
   // Fits those that are determined, with all others as shipped; what that changes of the slopes may
@@ -264,7 +264,7 @@ class Estimator {
       one.standard_error = parameters_[k].spread;
       one.rows = fit.parameters[k].rows;
       one.tables = fit.parameters[k].tables;
-      one.is_determined = one.rows >= options_.least_rows;
+      one.is_determined = one.rows >= options_.min_rows;
       one.reason = one.rows == 0 ? "no row moves with it"
                                  : fmt::format("rows that move with it: {}, too few", one.rows);
     }
@@ -308,15 +308,15 @@ class Estimator {
         return any;
       }
       const Eigen::MatrixXd covariance = covariance_of(known, free);
-      double most = 1.0;
+      double max = 1.0;
       Eigen::Index worst = -1;
       for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
         const double error = std::sqrt(std::max(0.0, covariance(i, i)));
         const double over =
             error /
             limit_of(known.moving[static_cast<std::size_t>(free[static_cast<std::size_t>(i)])]);
-        if (over > most) {
-          most = over;
+        if (over > max) {
+          max = over;
           worst = i;
         }
       }
@@ -334,13 +334,13 @@ class Estimator {
     const auto parameter = [&](Eigen::Index i) {
       return known.moving[static_cast<std::size_t>(free[static_cast<std::size_t>(i)])];
     };
-    double most = 0.5;
+    double max = 0.5;
     std::string companion;
     for (Eigen::Index i = 0; i < covariance.rows(); ++i) {
       const double correlation =
           std::abs(covariance(i, worst)) / std::sqrt(covariance(i, i) * covariance(worst, worst));
-      if (i != worst && correlation > most) {
-        most = correlation;
+      if (i != worst && correlation > max) {
+        max = correlation;
         companion = ", and show it with " + parameters_[parameter(i)].name;
       }
     }
@@ -366,12 +366,12 @@ class Estimator {
       const auto at = static_cast<Eigen::Index>(i);
       ConstantEstimate& one = result_.constants[known.moving[static_cast<std::size_t>(free[i])]];
       const double others = way.cols() == 0 ? 0.0 : way.row(at).squaredNorm();
-      one.standard_error = std::max(kLeastNoise, std::sqrt(own(at, at) + others));
+      one.standard_error = std::max(kMinNoise, std::sqrt(own(at, at) + others));
       one.reason.clear();
       if (others > own(at, at)) {
-        Eigen::Index most = 0;
-        static_cast<void>(way.row(at).cwiseAbs().maxCoeff(&most));
-        const auto place = static_cast<std::size_t>(back[static_cast<std::size_t>(most)]);
+        Eigen::Index max = 0;
+        static_cast<void>(way.row(at).cwiseAbs().maxCoeff(&max));
+        const auto place = static_cast<std::size_t>(back[static_cast<std::size_t>(max)]);
         one.rests_on = parameters_[known.moving[place]].name;
       }
     }

@@ -27,7 +27,7 @@ struct ConstantFitOptions {
   // are not are as shipped.
   double widest = 2.0;
   // Rows that must move with it.
-  std::size_t least_rows = 3;
+  std::size_t min_rows = 3;
 };
 
 // A constant; all values are ln(constant).

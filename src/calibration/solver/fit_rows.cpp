@@ -21,7 +21,7 @@ constexpr double kOff = 0.005;
 constexpr double kStep = 0.04;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 // A time never falls below this part of a tangent's own.
-constexpr double kLeastPart = 0.01;
+constexpr double kMinPart = 0.01;
 const double kSlower = std::log(4.0);
 // A change of a time that is one, in ln.
 constexpr double kChange = 1e-5;
@@ -36,7 +36,7 @@ std::string_view front(std::string_view name, std::size_t depth) {
 }
 
 double clamped(const FitParameter& parameter, double value) {
-  return std::clamp(value, parameter.least, parameter.most);
+  return std::clamp(value, parameter.min, parameter.max);
 }
 
 }  // namespace
@@ -152,16 +152,16 @@ void FitRows::find_changing(std::size_t table, std::size_t group,
 double FitRows::step(std::size_t parameter, double value) const {
   const FitParameter& one = parameters_[parameter];
   const double wanted = value + kStep * one.slower;
-  return wanted < one.least || wanted > one.most ? -kStep * one.slower : kStep * one.slower;
+  return wanted < one.min || wanted > one.max ? -kStep * one.slower : kStep * one.slower;
 }
 
 double FitRows::distance(const Row& row, const Tangent& tangent,
                          const std::vector<double>& point) const {
-  double most = 0.0;
+  double max = 0.0;
   for (std::size_t i = 0; i < row.parameters.size(); ++i) {
-    most = std::max(most, std::abs(point[row.parameters[i]] - tangent.at[i]));
+    max = std::max(max, std::abs(point[row.parameters[i]] - tangent.at[i]));
   }
-  return most;
+  return max;
 }
 
 double FitRows::time_of(const Row& row, const Tangent& tangent,
@@ -172,22 +172,22 @@ double FitRows::time_of(const Row& row, const Tangent& tangent,
     const double change = parameters_[k].slower * (point[k] - tangent.at[i]);
     time += tangent.shares[i] * std::expm1(change);
   }
-  return std::max(time, tangent.time * kLeastPart);
+  return std::max(time, tangent.time * kMinPart);
 }
 
 std::size_t FitRows::tangent_for(std::size_t number, const std::vector<double>& point) const {
   const Row& row = rows_[number];
   const std::vector<Tangent>& known = known_[number];
   std::size_t nearest = kNowhere;
-  double least = std::numeric_limits<double>::max();
+  double min = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i < known.size(); ++i) {
     const double far = distance(row, known[i], point);
-    if (far < least) {
-      least = far;
+    if (far < min) {
+      min = far;
       nearest = i;
     }
   }
-  if (nearest == kNowhere || least <= kNear / 4) {
+  if (nearest == kNowhere || min <= kNear / 4) {
     return nearest;
   }
   std::size_t best = nearest;

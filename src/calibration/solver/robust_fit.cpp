@@ -196,8 +196,8 @@ double RobustFit::State::improve(std::vector<double>& point, const std::vector<s
   ceres::Problem problem(problem_options);
   for (std::size_t k = 0; k < parameters.size(); ++k) {
     problem.AddParameterBlock(&point[k], 1);
-    problem.SetParameterLowerBound(&point[k], 0, std::max(parameters[k].least, point[k] - room));
-    problem.SetParameterUpperBound(&point[k], 0, std::min(parameters[k].most, point[k] + room));
+    problem.SetParameterLowerBound(&point[k], 0, std::max(parameters[k].min, point[k] - room));
+    problem.SetParameterUpperBound(&point[k], 0, std::min(parameters[k].max, point[k] + room));
   }
   add_priors(problem, parameters, point);
   add_rows(problem, rows, weights, used, found, options.scale, point);
@@ -223,7 +223,7 @@ Fit RobustFit::State::solve(std::vector<double> point, const std::vector<std::si
   // Once the way of all tables is known, others can be gone in one step.
   const double room = all ? kAnywhere : kRoom;
   static_cast<void>(rows.learn(point, used));
-  while (fit.rounds < options.most_rounds && !fit.converged) {
+  while (fit.rounds < options.max_rounds && !fit.converged) {
     ++fit.rounds;
     const std::vector<double> before = point;
     const double expected = improve(point, used, room);

@@ -46,8 +46,8 @@ class FitModel {
 struct FitParameter {
   std::string name;
   double start = 0.0;
-  double least = 0.0;
-  double most = 0.0;
+  double min = 0.0;
+  double max = 0.0;
   double spread = 1.0;                        // One standard deviation of the prior.
   std::optional<std::size_t> neighbour = {};  // Tied to this one instead of to `start`.
   double slower = 1.0;                        // The sign of a change that costs time.
@@ -88,7 +88,7 @@ using TaskRunner =
 
 struct FitOptions {
   double scale = 0.05;
-  int most_rounds = 20;
+  int max_rounds = 20;
   bool standard_errors = true;
 };
 

@@ -18,11 +18,11 @@
 namespace trainyard {
 namespace {
 
-constexpr double kScale = 0.05;         // Limit of a misfit: below, it counts by its square.
-constexpr double kStep = 0.01;          // Step of ln(constant), for slopes.
-constexpr double kMoves = 0.05;         // Slopes below are none.
-constexpr double kReach = 4.0;          // Spreads that a constant may go from its start.
-constexpr std::size_t kMostRows = 100;  // Rows of a source.
+constexpr double kScale = 0.05;        // Limit of a misfit: below, it counts by its square.
+constexpr double kStep = 0.01;         // Step of ln(constant), for slopes.
+constexpr double kMoves = 0.05;        // Slopes below are none.
+constexpr double kReach = 4.0;         // Spreads that a constant may go from its start.
+constexpr std::size_t kMaxRows = 100;  // Rows of a source.
 
 struct FittedRow {
   const TrainingCase* item = nullptr;
@@ -42,7 +42,7 @@ std::vector<FittedRow> rows_of(std::span<const LoadedTrainingCase* const> cases)
   }
   std::vector<FittedRow> rows;
   for (const auto& [name, all] : sources) {
-    const std::size_t count = std::min(all.size(), kMostRows);
+    const std::size_t count = std::min(all.size(), kMaxRows);
     for (std::size_t index = 0; index < count; ++index) {
       rows.push_back(all[index * all.size() / count]);
       rows.back().weight = 1.0 / static_cast<double>(count);

@@ -9,8 +9,8 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostStart = 1e3;
-constexpr double kMostSpread = 100.0;
+constexpr double kMaxStart = 1e3;
+constexpr double kMaxSpread = 100.0;
 constexpr std::string_view kExpertSync = "software.host_expert_sync";
 
 std::vector<std::string> words_of(std::string_view name) {
@@ -113,8 +113,8 @@ StepPriors StepPriors::read(ConfigDocument& document, const GpuRates& rates) {
   const std::vector<std::string_view> names(sources.begin(), sources.end());
   for (const auto& [name, node] : root.required("constants").entries()) {
     StepConstant constant{.name = name,
-                          .start = node.required("start").as_number(1e-9, kMostStart),
-                          .spread = node.required("spread").as_number(1.001, kMostSpread)};
+                          .start = node.required("start").as_number(1e-9, kMaxStart),
+                          .spread = node.required("spread").as_number(1.001, kMaxSpread)};
     static_cast<void>(node.required("source").as_choice(names));
     const std::vector<std::string> words = words_of(name);
     const double* const number = number_in(priors.rates_, words);

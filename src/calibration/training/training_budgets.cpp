@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSteps = 1000.0;  // Recorded digits.
 constexpr double kSame = 1e-9;
-constexpr double kMostFigure = 1e9;
+constexpr double kMaxFigure = 1e9;
 constexpr const char* kRows = "predicted";  // The one figure that may not fall.
 
 void add(const std::string& kind, std::size_t rows, double median, double p90,
@@ -35,7 +35,7 @@ TrainingBudgets load_training_budgets(const std::filesystem::path& file) {
   TrainingBudgets budgets;
   for (const auto& [name, node] : document.root().entries()) {
     for (const auto& [figure, value] : node.entries()) {
-      budgets.groups[name][figure] = value.as_number(0.0, kMostFigure);
+      budgets.groups[name][figure] = value.as_number(0.0, kMaxFigure);
     }
   }
   document.finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of measured training steps: validation/cases/training/*.yaml. A case takes rows of one
-// table that ran on one kind of GPU, names the cluster that stands for their machine, and states
+// table that ran on one kind of GPU, names the cluster that represents their machine, and states
 // what was not in the source. docs/accuracy/training-validation.md has the keys.
 #pragma once
 

@@ -13,8 +13,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
-constexpr std::int64_t kMostRanks = 1'000'000;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::array<std::string_view, 3> kForms{"gpt", "bloom", "llama"};
 
 void skip_words(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
@@ -42,16 +42,16 @@ struct Read {
     return node.as_integer(0, 3);
   }
   static std::optional<std::int64_t> size(const ConfigNode& node) {
-    return node.as_integer(1, kMostSize);
+    return node.as_integer(1, kMaxSize);
   }
 
   static std::optional<std::int64_t> ranks(const ConfigNode& node) {
-    return node.as_integer(1, kMostRanks);
+    return node.as_integer(1, kMaxRanks);
   }
 
-  template <std::int64_t most>
+  template <std::int64_t max>
   static std::optional<std::int64_t> number_if_it_is_one(const ConfigNode& node) {
-    return is_number(node.as_string()) ? std::optional(node.as_integer(1, most)) : std::nullopt;
+    return is_number(node.as_string()) ? std::optional(node.as_integer(1, max)) : std::nullopt;
   }
 
   static std::optional<std::string> text(const ConfigNode& node) { return node.as_string(); }
@@ -124,7 +124,7 @@ struct Read {
   static std::optional<std::vector<int>> stage_layers(const ConfigNode& node) {
     std::vector<int> layers;
     for (const ConfigNode& stage : node.items()) {
-      layers.push_back(static_cast<int>(stage.as_integer(1, kMostRanks)));
+      layers.push_back(static_cast<int>(stage.as_integer(1, kMaxRanks)));
     }
     return layers;
   }
@@ -173,7 +173,7 @@ void visit_plan(Visit visit) {
   visit("sp", &PlanFields::sequence_parallelism, Read::flag);
   visit("cp", &PlanFields::context, Read::ranks);
   visit("pp", &PlanFields::pipeline, Read::ranks);
-  visit("vpp", &PlanFields::chunks, Read::number_if_it_is_one<kMostRanks>);
+  visit("vpp", &PlanFields::chunks, Read::number_if_it_is_one<kMaxRanks>);
   visit("schedule", &PlanFields::schedule, Read::schedule);
   visit("dp", &PlanFields::data, Read::ranks);
   visit("ep", &PlanFields::expert, Read::ranks);
@@ -221,7 +221,7 @@ void read_sharding(const ConfigNode& node, PlanFields& plan) {
   if (const auto group = node.optional("fsdp")) {
     const std::string text = group->as_string();
     if (is_number(text)) {
-      const std::int64_t ranks = group->as_integer(0, kMostRanks);
+      const std::int64_t ranks = group->as_integer(0, kMaxRanks);
       if (ranks > 0) {
         plan.zero_stage = 3;
         plan.shard_group = static_cast<int>(ranks);
@@ -232,7 +232,7 @@ void read_sharding(const ConfigNode& node, PlanFields& plan) {
   }
   if (const auto group = node.optional("zero1_group");
       group && group->as_string() != "all dp ranks") {
-    plan.shard_group = static_cast<int>(group->as_integer(1, kMostRanks));
+    plan.shard_group = static_cast<int>(group->as_integer(1, kMaxRanks));
   }
 }
 

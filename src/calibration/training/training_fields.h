@@ -70,7 +70,7 @@ struct PlanFields {
   std::optional<std::int64_t> global_batch = {};
   std::optional<std::int64_t> micro_batches = {};  // Micro-batches of a data rank in a step.
   std::optional<Recompute> recompute = {};
-  std::optional<std::string> other_recompute = {};    // Text that no Recompute stands for.
+  std::optional<std::string> other_recompute = {};    // Text that no Recompute represents.
   std::optional<std::vector<int>> stage_layers = {};  // As the source counts them.
 };
 

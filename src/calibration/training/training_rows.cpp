@@ -8,8 +8,8 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMost = 1e15;
-constexpr double kLeast = 1e-12;
+constexpr double kMax = 1e15;
+constexpr double kMin = 1e-12;
 
 // Keys that a table says beside the fields that are read, for people.
 constexpr std::array<std::string_view, 17> kRemarks{"note",
@@ -48,7 +48,7 @@ std::optional<std::string> text_of(const ConfigNode& node, std::string_view key)
 
 std::optional<double> positive(const ConfigNode& node, std::string_view key) {
   const auto found = node.optional(key);
-  return found ? std::optional<double>(found->as_number(kLeast, kMost)) : std::nullopt;
+  return found ? std::optional<double>(found->as_number(kMin, kMax)) : std::nullopt;
 }
 
 std::optional<Bytes> read_memory(const ConfigNode& node) {

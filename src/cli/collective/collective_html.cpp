@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostSpans = 150'000;
+constexpr std::size_t kMaxSpans = 150'000;
 
 double bus_bandwidth(const CollectiveRow& row, SimTime time) {
   return time > SimTime() ? row.busbw_gbps * (row.time / time) : 0.0;
@@ -71,7 +71,7 @@ void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
   job.keeps_counters = true;
   const CollectiveResult run = run_collective(cluster, job);
   const std::string which = fmt::format("{} of {}", algorithm_name(job), to_string(job.size));
-  html.timeline = html_timeline(recorder, kMostSpans);
+  html.timeline = html_timeline(recorder, kMaxSpans);
   html.timeline.note =
       html.timeline.note.empty() ? which + "." : which + "; " + html.timeline.note + ".";
   if (run.complaint || run.time <= SimTime()) {

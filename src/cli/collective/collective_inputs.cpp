@@ -104,7 +104,7 @@ std::vector<Bytes> table_sizes(const MeasuredTable& table) {
 // As the user asks for them, not yet rounded.
 std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
                                 const std::optional<MeasuredTable>& measured) {
-  const bool sweep = request.least_size || request.greatest_size || request.factor;
+  const bool sweep = request.min_size || request.greatest_size || request.factor;
   std::vector<Bytes> sizes;
   if (measured) {
     sizes = table_sizes(*measured);
@@ -112,15 +112,15 @@ std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
   if (measured && !sweep) {
     return sizes;
   }
-  const Bytes least = request.least_size.value_or(measured ? std::ranges::min(sizes) : Bytes(8));
+  const Bytes min = request.min_size.value_or(measured ? std::ranges::min(sizes) : Bytes(8));
   const Bytes greatest =
-      request.greatest_size.value_or(std::max(least, measured ? std::ranges::max(sizes) : gib(1)));
-  if (least > greatest) {
-    fail_option("maxbytes", fmt::format("at least the least size, {}", to_string(least)),
+      request.greatest_size.value_or(std::max(min, measured ? std::ranges::max(sizes) : gib(1)));
+  if (min > greatest) {
+    fail_option("maxbytes", fmt::format("at least the least size, {}", to_string(min)),
                 to_string(greatest));
   }
   sizes.clear();
-  for (Bytes size = least; size <= greatest; size = size * request.factor.value_or(2)) {
+  for (Bytes size = min; size <= greatest; size = size * request.factor.value_or(2)) {
     sizes.push_back(size);
   }
   return sizes;
@@ -131,9 +131,9 @@ std::optional<TrafficMatrix> load_matrix(const CollectiveRequest& request, int r
   if (!request.matrix) {
     return std::nullopt;
   }
-  constexpr std::size_t kMostMatrixBytes = std::size_t{256} << 20;
+  constexpr std::size_t kMaxMatrixBytes = std::size_t{256} << 20;
   TrafficMatrix matrix =
-      read_traffic_matrix(read_file(*request.matrix, kMostMatrixBytes), *request.matrix);
+      read_traffic_matrix(read_file(*request.matrix, kMaxMatrixBytes), *request.matrix);
   if (matrix.ranks != ranks) {
     throw ConfigError(
         fmt::format("--matrix: expected a line for each of the {} ranks, found {} of {}", ranks,
@@ -164,9 +164,9 @@ std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int r
   if (!request.algorithm_file) {
     return nullptr;
   }
-  constexpr std::size_t kMostAlgorithmBytes = std::size_t{16} << 20;
+  constexpr std::size_t kMaxAlgorithmBytes = std::size_t{16} << 20;
   const std::string& file = *request.algorithm_file;
-  const MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMostAlgorithmBytes), file);
+  const MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMaxAlgorithmBytes), file);
   if (algorithm.operation != request.operation) {
     throw ConfigError(fmt::format("--algo-file: expected an algorithm for {}, found {} for {}",
                                   to_string(request.operation), file,
@@ -184,9 +184,9 @@ std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int r
   notes.push_back(fmt::format(
       "{}: proved; its protocol{} and its loops over long messages are not in this runtime", file,
       algorithm.protocol.empty() ? "" : ", " + escaped(algorithm.protocol) + ","));
-  if (algorithm.most_bytes > 0) {
+  if (algorithm.max_bytes > 0) {
     notes.push_back(fmt::format("{}: MSCCL would take it for {} to {} bytes only", file,
-                                algorithm.least_bytes, algorithm.most_bytes));
+                                algorithm.min_bytes, algorithm.max_bytes));
   }
   return msccl_schedule(algorithm, file);
 }

@@ -189,7 +189,7 @@ unsigned workers_of(unsigned threads, std::size_t sizes) {
 }
 
 // A timer is of one thread and keeps what sizes share, so each works through every so many sizes.
-// Sends and receives on ports are a formula, of which all but the sizes is worked out once.
+// Sends and receives on ports are a formula, of which all but the sizes is computed once.
 std::size_t timers_of(const CollectiveRequest& request, std::size_t sizes) {
   const bool is_formula = !nccl::function_of(request.operation) && !request.runtime.engine;
   return is_formula ? 1 : workers_of(request.threads, sizes);

@@ -178,7 +178,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   if (request.operation == Operation::AllToAllV && !request.matrix) {
     throw ConfigError("alltoallv: expected --matrix FILE, found none");
   }
-  request.least_size = reader.message_size("minbytes");
+  request.min_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
   request.runtime = read_runtime(reader);

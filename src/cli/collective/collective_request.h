@@ -22,7 +22,7 @@ struct CollectiveRequest {
   Operation operation = Operation::AllReduce;
   InputNames inputs;
   std::optional<int> ranks;  // The first ones of the cluster; otherwise all.
-  std::optional<Bytes> least_size;
+  std::optional<Bytes> min_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
   Runtime runtime = {};

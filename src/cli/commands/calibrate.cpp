@@ -45,7 +45,7 @@ Examples:
   trainyard collective all_reduce --cluster dgx-h100 --runtime nccl --profile mine.yaml
 )";
 
-constexpr std::size_t kMostCalibrateBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxCalibrateBytes = std::size_t{64} << 20;
 
 std::vector<std::pair<std::string, std::string>> read_environment(const OptionReader& reader) {
   const std::vector<std::string> assignments = reader.texts("env");
@@ -100,7 +100,7 @@ void check_process(const CalibrationRequest& request, const CalibrationTable& ta
 std::vector<MeasurementFile> read_files(const std::vector<std::string>& names) {
   std::vector<MeasurementFile> files;
   for (const std::string& name : names) {
-    files.push_back(read_measurements(read_file(name, kMostCalibrateBytes), name));
+    files.push_back(read_measurements(read_file(name, kMaxCalibrateBytes), name));
   }
   drop_copies(files);
   return files;

@@ -27,8 +27,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
-constexpr std::size_t kMostXmlBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxLogBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxXmlBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kDoctorExample = R"(
 LOG is the output of nccl-tests, with one run or several, or a table (docs/inputs/measurements.md).
@@ -82,7 +82,7 @@ ConfigDocument machine_document(const OptionReader& reader, const Catalogue& cat
   if (!xml) {
     return ConfigDocument::load(find_config("clusters", reader.required_text("cluster")));
   }
-  const ImportedServer server = import_nccl_xml(read_nccl_xml(read_file(*xml, kMostXmlBytes), *xml),
+  const ImportedServer server = import_nccl_xml(read_nccl_xml(read_file(*xml, kMaxXmlBytes), *xml),
                                                 catalogue, ImportOptions{}, *xml);
   for (const std::string& remark : server.remarks) {
     notes.push_back(fmt::format("{}: {}", *xml, remark));
@@ -190,7 +190,7 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
   const ValidationCase item = read_item(reader, patient.notes);
   const std::optional<int> process = reader.integer("gpus-per-process", 1, 1'024);
   DoctorLog log =
-      parse_doctor_log(read_file(patient.log, kMostLogBytes), patient.log, read_operation(reader));
+      parse_doctor_log(read_file(patient.log, kMaxLogBytes), patient.log, read_operation(reader));
   patient.notes.insert(patient.notes.end(), log.warnings.begin(), log.warnings.end());
   patient.cluster = machine_of(reader, catalogue, log, patient.log, patient.notes);
   patient.wrong_results = log.wrong_results;

@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostImportBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxImportBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kImportExample = R"(
 FILE is a topology file of NCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine) or the output of
@@ -60,7 +60,7 @@ int run_import(const OptionReader& reader, std::ostream& out) {
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
   const std::optional<std::string> output = output_file(reader, "output");
   const Catalogue catalogue = load_default_catalogue();
-  const Imported imported = import_text(read_file(file, kMostImportBytes), file, catalogue, parts);
+  const Imported imported = import_text(read_file(file, kMaxImportBytes), file, catalogue, parts);
   const std::filesystem::path path(file);
   spdlog::logger logger = make_logger(reader);
   for (const std::string& remark : imported.server.remarks) {

@@ -32,9 +32,9 @@ Examples:
       --set fabric.nodes_per_leaf=2 --job llama-3-8b@0,2 --job llama-3-8b@1,3
 )";
 
-constexpr int kMostSteps = 1000;
-constexpr int kMostShownLinks = 1000;
-constexpr int kMostServer = 999'999;
+constexpr int kMaxSteps = 1000;
+constexpr int kMaxShownLinks = 1000;
+constexpr int kMaxServer = 999'999;
 
 struct JobRequest {
   std::string text;
@@ -54,7 +54,7 @@ struct JobsRequest {
 
 std::optional<int> server_in(std::string_view text) {
   const std::optional<int> server = number_in<int>(text);
-  return server && text.front() != '-' && *server <= kMostServer ? server : std::nullopt;
+  return server && text.front() != '-' && *server <= kMaxServer ? server : std::nullopt;
 }
 
 JobRequest job_of(const std::string& text) {
@@ -74,9 +74,9 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   JobsRequest request{
       .inputs = read_input_names(reader),
       .jobs = {},
-      .steps = reader.integer("steps", 1, kMostSteps).value_or(3),
+      .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
       .fidelity = *read_engine(reader),
-      .links = static_cast<std::size_t>(reader.integer("links", 0, kMostShownLinks).value_or(5)),
+      .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
       .output = output_file(reader, "output")};
   if (!reader.given("job")) {
@@ -125,7 +125,7 @@ Table table_of(const JobsRequest& request, const JobMix& mix) {
 }
 
 // The fullest links of the fabric over the whole run.
-Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t most) {
+Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t max) {
   struct Load {
     LinkId link;
     double share = 0.0;
@@ -141,7 +141,7 @@ Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t most) {
   }
   std::stable_sort(loads.begin(), loads.end(),
                    [](const Load& a, const Load& b) { return a.share > b.share; });
-  loads.resize(std::min(loads.size(), most));
+  loads.resize(std::min(loads.size(), max));
   Table table({{.name = "from", .key = "from", .align = Align::Left},
                {.name = "to", .key = "to", .align = Align::Left},
                {.name = "busy", .key = "busy_share", .unit = "(%)"}});

@@ -25,7 +25,7 @@ namespace trainyard {
 namespace {
 
 // The size limit of a topology file.
-constexpr std::size_t kMostPlanBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxPlanBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kPlanExample = R"(
 OP is all_reduce, all_gather, reduce_scatter, broadcast, reduce, or all (the default). NCCL's
@@ -47,7 +47,7 @@ Machine load_machine(PlanRequest& request) {
   if (request.topology_file) {
     const std::string& file = *request.topology_file;
     return {.source = file,
-            .nodes = nccl::job_nodes(read_nccl_xml(read_file(file, kMostPlanBytes), file),
+            .nodes = nccl::job_nodes(read_nccl_xml(read_file(file, kMaxPlanBytes), file),
                                      {.nodes = request.overrides.nodes.value_or(1),
                                       .gpus_per_node = request.overrides.gpus_per_node,
                                       .ranks = request.ranks})};
@@ -76,7 +76,7 @@ std::vector<PlannedCall> plan_calls(const PlanRequest& request,
   for (const Operation operation : request.operations) {
     CollectiveRequest sizes;
     sizes.operation = operation;
-    sizes.least_size = request.least_size;
+    sizes.min_size = request.min_size;
     sizes.greatest_size = request.greatest_size;
     sizes.factor = request.factor;
     const auto function = nccl::function_of(operation);

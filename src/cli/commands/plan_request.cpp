@@ -83,7 +83,7 @@ PlanRequest read_plan_request(const OptionReader& reader) {
   request.operations = read_operations(reader);
   read_machine(reader, request);
   request.nccl = read_nccl_options(reader, "--topo-file FILE");
-  request.least_size = reader.message_size("minbytes");
+  request.min_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
   request.format = static_cast<PlanFormat>(reader.choice("format"));

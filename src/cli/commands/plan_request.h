@@ -25,7 +25,7 @@ struct PlanRequest {
   std::optional<int> ranks;  // The first ones; otherwise all.
   NcclOptions nccl = {};
   std::optional<std::string> graph_output;
-  std::optional<Bytes> least_size;
+  std::optional<Bytes> min_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
   PlanFormat format = PlanFormat::Table;

@@ -48,7 +48,7 @@ Examples:
   trainyard traffic my-flows.yaml --cluster my-cluster.yaml --format json
 )";
 
-constexpr std::size_t kMostPromiseLines = 10;
+constexpr std::size_t kMaxPromiseLines = 10;
 
 struct TrafficRequest {
   InputNames inputs;
@@ -78,7 +78,7 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   request.fidelity = *read_engine(reader);
   request.packet = read_packet_options(reader);
   read_failure_options(reader, request.packet);
-  request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
+  request.packet.options.threads = reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -208,7 +208,7 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
     write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));
   }
   write_output(request.output, render(document_of(report, cluster.topology), request.format), out);
-  std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMostPromiseLines);
+  std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMaxPromiseLines);
   if (const auto complaint = network->complaint()) {
     broken.push_back(*complaint);
   }

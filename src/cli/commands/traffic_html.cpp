@@ -16,20 +16,20 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostLines = 8;
-constexpr std::size_t kMostPoints = 1'500;  // The points of a line: more than there are pixels.
+constexpr std::size_t kMaxLines = 8;
+constexpr std::size_t kMaxPoints = 1'500;  // The points of a line: more than there are pixels.
 
 constexpr double kWide = 10.0;  // From there on a logarithm is easier to read.
 
 // Values of flows by group.
 using Values = std::map<std::uint32_t, std::vector<double>>;
 
-// The share of flows at or below each value, at most kMostPoints of them.
+// The share of flows at or below each value, at most kMaxPoints of them.
 HtmlLine shares_of(const std::string& name, std::vector<double> values) {
   std::sort(values.begin(), values.end());
   HtmlLine line{.name = name, .points = {}};
   const std::size_t count = values.size();
-  const std::size_t every = (count + kMostPoints - 1) / kMostPoints;
+  const std::size_t every = (count + kMaxPoints - 1) / kMaxPoints;
   for (std::size_t index = 0; index < count; index += every) {
     const std::size_t last = std::min(count - 1, index + every - 1);
     const double share = static_cast<double>(last + 1) / static_cast<double>(count);
@@ -48,18 +48,18 @@ HtmlChart shares_chart(const TrafficSpec& spec, const Values& values, const std:
                   .y_label = "share of flows",
                   .has_steps = true,
                   .lines = {}};
-  double least = values.begin()->second.front();
-  double most = least;
+  double min = values.begin()->second.front();
+  double max = min;
   for (const auto& [group, of_group] : values) {
-    if (chart.lines.size() < kMostLines) {
+    if (chart.lines.size() < kMaxLines) {
       chart.lines.push_back(shares_of(spec.groups[group].name, of_group));
     }
-    least = std::min(least, *std::min_element(of_group.begin(), of_group.end()));
-    most = std::max(most, *std::max_element(of_group.begin(), of_group.end()));
+    min = std::min(min, *std::min_element(of_group.begin(), of_group.end()));
+    max = std::max(max, *std::max_element(of_group.begin(), of_group.end()));
   }
-  chart.is_x_log = least > 0.0 && most / least > kWide;
-  if (values.size() > kMostLines) {
-    chart.note += fmt::format(" The first {} of {} groups.", kMostLines, values.size());
+  chart.is_x_log = min > 0.0 && max / min > kWide;
+  if (values.size() > kMaxLines) {
+    chart.note += fmt::format(" The first {} of {} groups.", kMaxLines, values.size());
   }
   return chart;
 }
@@ -104,23 +104,23 @@ void add_sizes(const TrafficSummary& summary, HtmlReport& html) {
   for (const SizeBin& bin : summary.all.bins) {
     // The first bin begins at nothing: it is drawn where its last decade does.
     const double size = bin.below ? static_cast<double>(bin.below->count()) / 10.0
-                                  : static_cast<double>(bin.least.count());
+                                  : static_cast<double>(bin.min.count());
     const Distribution& slowdown = bin.slowdown;
     chart.lines[0].points.emplace_back(size, slowdown.mean);
     chart.lines[1].points.emplace_back(size, slowdown.p50);
     chart.lines[2].points.emplace_back(size, slowdown.p99);
-    chart.lines[3].points.emplace_back(size, slowdown.most);
+    chart.lines[3].points.emplace_back(size, slowdown.max);
   }
   html.charts.push_back(std::move(chart));
 }
 
-// The greatest value of each of kMostPoints equal parts of the time.
+// The greatest value of each of kMaxPoints equal parts of the time.
 HtmlLine thinned(HtmlLine line) {
-  if (line.points.size() <= kMostPoints) {
+  if (line.points.size() <= kMaxPoints) {
     return line;
   }
   const double first = line.points.front().first;
-  const double part = (line.points.back().first - first) / static_cast<double>(kMostPoints);
+  const double part = (line.points.back().first - first) / static_cast<double>(kMaxPoints);
   std::vector<std::pair<double, double>> kept;
   double end = first;
   for (const auto& point : line.points) {
@@ -137,7 +137,7 @@ HtmlLine thinned(HtmlLine line) {
 
 // Returns the lines that go highest.
 std::vector<HtmlLine> highest(std::vector<HtmlLine> lines) {
-  const auto most = [](const HtmlLine& line) {
+  const auto max = [](const HtmlLine& line) {
     double value = 0.0;
     for (const auto& point : line.points) {
       value = std::max(value, point.second);
@@ -145,8 +145,8 @@ std::vector<HtmlLine> highest(std::vector<HtmlLine> lines) {
     return value;
   };
   std::stable_sort(lines.begin(), lines.end(),
-                   [&](const HtmlLine& a, const HtmlLine& b) { return most(a) > most(b); });
-  lines.resize(std::min(lines.size(), kMostLines));
+                   [&](const HtmlLine& a, const HtmlLine& b) { return max(a) > max(b); });
+  lines.resize(std::min(lines.size(), kMaxLines));
   for (HtmlLine& line : lines) {
     line = thinned(std::move(line));
   }

@@ -65,7 +65,7 @@ Catalogue load_default_catalogue() {
   return Catalogue::load(configs_folder() / "hardware");
 }
 
-std::string read_file(const std::string& name, std::size_t most_bytes) {
+std::string read_file(const std::string& name, std::size_t max_bytes) {
   std::error_code error;
   if (std::filesystem::is_directory(name, error)) {
     throw ConfigError(fmt::format("{}: expected a file, found a directory", name));
@@ -75,12 +75,12 @@ std::string read_file(const std::string& name, std::size_t most_bytes) {
   if (!stream) {
     throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
   }
-  std::string text(most_bytes + 1, '\0');
+  std::string text(max_bytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > most_bytes) {
+  if (text.size() > max_bytes) {
     throw ConfigError(
-        fmt::format("{}: expected at most {} MiB, found more", name, most_bytes >> 20));
+        fmt::format("{}: expected at most {} MiB, found more", name, max_bytes >> 20));
   }
   return text;
 }

@@ -27,8 +27,8 @@ namespace trainyard {
 [[nodiscard]] Catalogue load_default_catalogue();
 
 // The text of a file that the user names. Throws ConfigError if it cannot be read or has more than
-// `most_bytes`, a number of MiB.
-[[nodiscard]] std::string read_file(const std::string& name, std::size_t most_bytes);
+// `max_bytes`, a number of MiB.
+[[nodiscard]] std::string read_file(const std::string& name, std::size_t max_bytes);
 
 // To the file, whole or not at all, or to `out`.
 void write_output(const std::optional<std::string>& file, const std::string& text,

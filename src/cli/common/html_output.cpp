@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 constexpr const char* kDebianFile = "/usr/share/javascript/d3/d3.min.js";
-constexpr std::size_t kMostLibraryBytes = std::size_t{4} << 20U;
+constexpr std::size_t kMaxLibraryBytes = std::size_t{4} << 20U;
 
 std::string load_library() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this program changes the environment.
@@ -25,7 +25,7 @@ std::string load_library() {
     throw ConfigError(fmt::format(
         "--report: expected the charting library d3 (Debian package libjs-d3), found no {}", file));
   }
-  std::string text = read_file(file, kMostLibraryBytes);
+  std::string text = read_file(file, kMaxLibraryBytes);
   if (text.find("version:\"3.") == std::string::npos ||
       text.find("</script") != std::string::npos) {
     throw ConfigError(

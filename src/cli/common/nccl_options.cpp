@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostGraphBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxGraphBytes = std::size_t{4} << 20;
 
 // A file that an option and a variable can name.
 std::optional<std::string> file_of(const OptionReader& reader, std::string_view option,
@@ -95,7 +95,7 @@ nccl::InitOptions NcclOptions::init_options() const {
   nccl::InitOptions init{.version = version, .environment = environment};
   if (graph_file) {
     init.graph_name = *graph_file;
-    init.graph_text = read_file(*graph_file, kMostGraphBytes);
+    init.graph_text = read_file(*graph_file, kMaxGraphBytes);
   }
   return init;
 }

@@ -65,14 +65,14 @@ std::string OptionReader::required_text(std::string_view name) const {
   return *value;
 }
 
-std::optional<int> OptionReader::integer(std::string_view name, int least, int most) const {
+std::optional<int> OptionReader::integer(std::string_view name, int min, int max) const {
   const std::optional<std::string> value = text(name);
   if (!value) {
     return std::nullopt;
   }
   const std::optional<int> number = number_in<int>(*value);
-  if (!number || *number < least || *number > most) {
-    fail_option(name, fmt::format("a whole number from {} to {}", least, most), *value);
+  if (!number || *number < min || *number > max) {
+    fail_option(name, fmt::format("a whole number from {} to {}", min, max), *value);
   }
   return number;
 }
@@ -83,10 +83,10 @@ std::optional<Bytes> OptionReader::message_size(std::string_view name) const {
     return std::nullopt;
   }
   // 4 TiB a rank: no GPU memory is within a factor of ten of it.
-  constexpr Bytes kMost = gib(4096);
+  constexpr Bytes kMax = gib(4096);
   try {
     const Bytes size = parse_message_size(*value);
-    if (size >= Bytes(1) && size <= kMost) {
+    if (size >= Bytes(1) && size <= kMax) {
       return size;
     }
   } catch (const UnitError&) {

@@ -43,7 +43,7 @@ class OptionReader {
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
   [[nodiscard]] std::string required_text(std::string_view name) const;
-  [[nodiscard]] std::optional<int> integer(std::string_view name, int least, int most) const;
+  [[nodiscard]] std::optional<int> integer(std::string_view name, int min, int max) const;
   // At least one byte.
   [[nodiscard]] std::optional<Bytes> message_size(std::string_view name) const;
   // One of the choices that the row of the option has, or the first where it is absent: its index,

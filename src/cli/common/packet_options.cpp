@@ -308,7 +308,7 @@ std::string describe(const PacketStats& packets) {
       packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
       packets.drops, reasons, storms, again,
       packets.reordered > 0 ? fmt::format("{} out of order, ", packets.reordered) : "",
-      packets.most_queued.count());
+      packets.max_queued.count());
 }
 
 }  // namespace trainyard

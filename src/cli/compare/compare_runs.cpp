@@ -27,10 +27,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostResultBytes = std::size_t{256} << 20U;
-constexpr std::size_t kMostTraceBytes = std::size_t{4096} << 20U;
+constexpr std::size_t kMaxResultBytes = std::size_t{256} << 20U;
+constexpr std::size_t kMaxTraceBytes = std::size_t{4096} << 20U;
 // 46 days: only damaged numbers are longer, and changed_values of two fit in a SimTime.
-constexpr SimTime kMostTime = microseconds(4'000'000'000'000);
+constexpr SimTime kMaxTime = microseconds(4'000'000'000'000);
 
 [[noreturn]] void fail(const std::string& file, std::string_view key, std::string_view expected,
                        std::string_view found) {
@@ -48,7 +48,7 @@ struct Result {
 Result load_result(const std::string& file) {
   Result result{.file = file, .json = {}};
   try {
-    result.json = ordered_json::parse(read_file(file, kMostResultBytes));
+    result.json = ordered_json::parse(read_file(file, kMaxResultBytes));
   } catch (const ordered_json::exception& problem) {
     throw ConfigError(fmt::format("{}: expected JSON, found {}", file, escaped(problem.what())));
   }
@@ -164,12 +164,12 @@ Flat resources_in(const Result& result) {
 }
 
 SimTime picoseconds_at(const std::string& file, std::string_view key, const ordered_json& value,
-                       SimTime least, SimTime most) {
-  if (!value.is_number_integer() || value.get<std::int64_t>() < least.picoseconds() ||
-      value.get<std::int64_t>() > most.picoseconds()) {
+                       SimTime min, SimTime max) {
+  if (!value.is_number_integer() || value.get<std::int64_t>() < min.picoseconds() ||
+      value.get<std::int64_t>() > max.picoseconds()) {
     fail(file, key,
-         fmt::format("a whole number of picoseconds from {} to {}", least.picoseconds(),
-                     most.picoseconds()),
+         fmt::format("a whole number of picoseconds from {} to {}", min.picoseconds(),
+                     max.picoseconds()),
          text_of(value));
   }
   return SimTime(value.get<std::int64_t>());
@@ -189,7 +189,7 @@ StepResult step_of(const Result& result) {
   if (!json.contains(key) || !json["breakdown_ps"].is_object()) {
     fail(result.file, key, "the time of a step and its parts", "none");
   }
-  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMostTime),
+  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMaxTime),
                   .parts = {}};
   SimTime sum;
   for (const auto& [name, value] : json["breakdown_ps"].items()) {
@@ -236,9 +236,9 @@ struct RowTime {
 
 SimTime row_time(const std::string& file, const ordered_json& value) {
   const double time = value.get<double>();
-  const double most = static_cast<double>(kMostTime.picoseconds()) / 1e6;
-  if (!(time >= 1e-6 && time <= most)) {
-    fail(file, "time_us", fmt::format("a time from 1e-06 to {:g}", most), text_of(value));
+  const double max = static_cast<double>(kMaxTime.picoseconds()) / 1e6;
+  if (!(time >= 1e-6 && time <= max)) {
+    fail(file, "time_us", fmt::format("a time from 1e-06 to {:g}", max), text_of(value));
   }
   return SimTime(std::llround(time * 1e6));
 }
@@ -341,7 +341,7 @@ RunComparison compare_results(const std::string& before, const std::string& afte
 RunComparison compare_with_trace(const std::string& result, const std::string& trace, int steps) {
   const StepResult step = step_of(load_result(result));
   const KinetoTrace events = read_kineto_events(
-      {.name = trace, .rank = std::nullopt, .text = read_file(trace, kMostTraceBytes)});
+      {.name = trace, .rank = std::nullopt, .text = read_file(trace, kMaxTraceBytes)});
   const TraceBreakdown measured = breakdown_of(events, steps);
   const SimTime computation =
       sum_of(step, {StepPart::Linear, StepPart::Attention, StepPart::MemoryBound, StepPart::Casts,

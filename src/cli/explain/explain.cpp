@@ -13,7 +13,7 @@
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/explain/explain_runs.h"
-#include "cli/step/step_foreign.h"
+#include "cli/step/step_imported.h"
 #include "cli/step/step_request.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "sim/config_error.h"
@@ -174,7 +174,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   add_plan_variants(step, variants);
   add_attention_variants(step, variants);
   add_settings(variants, threads, made.times.front());
-  if (run.plan.ranks() <= kMostCountedRanks) {
+  if (run.plan.ranks() <= kMaxCountedRanks) {
     const std::vector<LinkTraffic> traffic = step_link_traffic(
         inputs.machine.cluster, inputs.workload.model, run.plan, inputs.machine.software,
         request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
@@ -184,7 +184,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
         "NVLS sends less over NVLink");
   } else {
     made.notes.push_back(
-        fmt::format("links are not counted for more than {} GPUs", kMostCountedRanks));
+        fmt::format("links are not counted for more than {} GPUs", kMaxCountedRanks));
   }
   made.limits = limits_of(request, run);
   made.notes.emplace_back("nothing has a price here: improvements are in order of their effect");
@@ -193,7 +193,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
 }
 
 int run_explain_step(const OptionReader& reader, std::ostream& out) {
-  if (foreign_format(reader)) {
+  if (imported_format(reader)) {
     throw ConfigError(
         "explain: expected a workload in YAML, found one of another tool, whose times are given");
   }

@@ -304,9 +304,9 @@ void settle(CollectiveRequest& request) {
   if (request.operation == Operation::Barrier || request.operation == Operation::AllToAllV) {
     return;
   }
-  if (!request.least_size) {
-    request.least_size = request.greatest_size.value_or(gib(1));
-    request.greatest_size = request.least_size;
+  if (!request.min_size) {
+    request.min_size = request.greatest_size.value_or(gib(1));
+    request.greatest_size = request.min_size;
   }
 }
 

@@ -75,11 +75,11 @@ StepTables tables_of(const SearchRequest& request, const Inputs& inputs,
 
 int largest_domain(std::span<const int> domain_of_rank) {
   std::map<int, int> members;
-  int most = 0;
+  int max = 0;
   for (const int domain : domain_of_rank) {
-    most = std::max(most, ++members[domain]);
+    max = std::max(max, ++members[domain]);
   }
-  return most;
+  return max;
 }
 
 class SizeSearch {
@@ -279,12 +279,12 @@ void drop_beaten_by_smaller(std::vector<SearchOfSize>& sizes) {
 // Names the rule that most invalid plans break, for a search that has found none.
 std::string commonest_rule(const SearchOfSize& size) {
   const auto& invalid = size.counts.invalid;
-  const auto most =
+  const auto max =
       std::max_element(invalid.begin(), invalid.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == invalid.end()
+  return max == invalid.end()
              ? ""
-             : fmt::format("; {} plans break the rule \"{}\"", most->second, most->first);
+             : fmt::format("; {} plans break the rule \"{}\"", max->second, max->first);
 }
 
 std::vector<std::string> notes_of(const SearchRequest& request, const SearchReport& report) {

@@ -14,9 +14,9 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMostRanks = 50'000;
-constexpr int kMostGpus = 1'000'000;
-constexpr int kMostBest = 1'000;
+constexpr int kMaxRanks = 50'000;
+constexpr int kMaxGpus = 1'000'000;
+constexpr int kMaxBest = 1'000;
 constexpr std::array<std::string_view, 3> kRecomputeNames{"none", "selective", "full"};
 constexpr std::array<std::string_view, 12> kAxisNames{"tp",          "sp",        "cp",   "pp",
                                                       "schedule",    "vpp",       "ep",   "etp",
@@ -30,9 +30,9 @@ void add_value(std::vector<Value>& values, Value value) {
 }
 
 // No numbers where the option is absent.
-std::vector<int> numbers(const OptionReader& reader, std::string_view name, int least, int most) {
+std::vector<int> numbers(const OptionReader& reader, std::string_view name, int min, int max) {
   const std::optional<std::string> text = reader.text(name);
-  return text ? parse_numbers(name, *text, least, most) : std::vector<int>();
+  return text ? parse_numbers(name, *text, min, max) : std::vector<int>();
 }
 
 // The value of each word of a list, by the index of its name; none where the option is absent.
@@ -73,7 +73,7 @@ std::vector<PlanOrder> read_orders(const OptionReader& reader) {
 
 AxisChoices read_axes(const OptionReader& reader) {
   constexpr std::array<std::string_view, 2> kOffOn{"off", "on"};
-  const auto ranks = [&](std::string_view name) { return numbers(reader, name, 1, kMostRanks); };
+  const auto ranks = [&](std::string_view name) { return numbers(reader, name, 1, kMaxRanks); };
   const std::vector<int> micro_batches = ranks("micro-batch");
   return {
       .given = {.tensor = ranks("tp"),
@@ -165,9 +165,9 @@ SearchRequest read_search_request(const OptionReader& reader) {
   SearchRequest request{
       .inputs = read_input_names(reader),
       .runtime = read_runtime(reader),
-      .gpus = numbers(reader, "gpus", 1, kMostGpus),
+      .gpus = numbers(reader, "gpus", 1, kMaxGpus),
       .axes = read_axes(reader),
-      .best = static_cast<std::size_t>(reader.integer("best", 1, kMostBest).value_or(10)),
+      .best = static_cast<std::size_t>(reader.integer("best", 1, kMaxBest).value_or(10)),
       .wants_front = reader.given("trades"),
       .prunes = !reader.given("exhaustive"),
       .memory_share = read_memory_share(reader),
@@ -208,8 +208,7 @@ PlanAxes chosen_axes(const AxisChoices& choices, const Workload& workload, int g
   return axes;
 }
 
-std::vector<int> parse_numbers(std::string_view name, const std::string& text, int least,
-                               int most) {
+std::vector<int> parse_numbers(std::string_view name, const std::string& text, int min, int max) {
   constexpr std::string_view kRange = "..";
   std::vector<int> values;
   for (const std::string& part : split_list(text)) {
@@ -218,8 +217,8 @@ std::vector<int> parse_numbers(std::string_view name, const std::string& text, i
     const auto last = dots == std::string::npos
                           ? first
                           : number_in<int>(std::string_view(part).substr(dots + kRange.size()));
-    if (!first || !last || *first < least || *last > most || *last < *first) {
-      fail_option(name, fmt::format("numbers from {} to {}, such as 1,2,4 or 1..8", least, most),
+    if (!first || !last || *first < min || *last > max || *last < *first) {
+      fail_option(name, fmt::format("numbers from {} to {}, such as 1,2,4 or 1..8", min, max),
                   part);
     }
     for (int value = *first; value <= *last; ++value) {

@@ -54,6 +54,6 @@ struct SearchRequest {
 
 // "1,2,4" or "1..8", also mixed; at least one number, each once. Throws an error about --NAME.
 [[nodiscard]] std::vector<int> parse_numbers(std::string_view name, const std::string& text,
-                                             int least, int most);
+                                             int min, int max);
 
 }  // namespace trainyard

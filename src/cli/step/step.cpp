@@ -12,8 +12,8 @@
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
-#include "cli/step/step_foreign.h"
 #include "cli/step/step_html.h"
+#include "cli/step/step_imported.h"
 #include "cli/step/step_recommender.h"
 #include "cli/step/step_request.h"
 #include "parallelism/closed_forms/idle_settings.h"
@@ -55,7 +55,7 @@ std::string servers_note(const ParameterServerRun& run, const ParameterServers& 
       "{} workers and {} parameter servers on {}, {}: the mean of {} steps; weights are {:.2f} "
       "steps old on average and {} at most (docs/models/parameter-servers.md)",
       run.workers, run.servers, servers.on_workers ? "their hosts" : "hosts of their own",
-      consistency, run.steps, run.staleness.mean, run.staleness.most);
+      consistency, run.steps, run.staleness.mean, run.staleness.max);
 }
 
 std::string method_note(const StepRun& run, bool has_jitter) {
@@ -71,20 +71,20 @@ std::string method_note(const StepRun& run, bool has_jitter) {
   return fmt::format(
       "a graph of {} operations on {} ranks{} (docs/models/step-graph.md){}",
       graph.operations().size(), graph.present().size(),
-      folded > 1 ? fmt::format(", of which each stands for {} that do the same", folded) : "",
+      folded > 1 ? fmt::format(", of which each represents {} that do the same", folded) : "",
       has_jitter ? "" : "; closed forms: jitter");
 }
 
 // Notes the share of its rate that the others of its kind leave a group.
 std::optional<std::string> sharing_note(const StepRun& run) {
   constexpr double kNotWorthTelling = 0.995;
-  if (run.least_share > kNotWorthTelling) {
+  if (run.min_share > kNotWorthTelling) {
     return std::nullopt;
   }
   return fmt::format(
       "groups of one kind that work at the same time share links: one of them gets {:.2g} times "
       "the rate that it has alone (docs/models/step.md)",
-      run.least_share);
+      run.min_share);
 }
 
 std::string collectives_note(const StepRequest& request, const StepRun& run) {
@@ -106,7 +106,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
     notes.push_back(*note);
   }
   notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
-  const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
+  const auto word = [](bool overlaps) {
+    return overlaps ? "overlapped with computation" : "exposed";
+  };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
                   "traffic {}, transfers between stages {}",
@@ -197,7 +199,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
 }
 
 int run_step(const OptionReader& reader, std::ostream& out) {
-  if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
+  if (const std::optional<ImportedFormat> format = imported_format(reader)) {
     for (const char* const name : {"costs", "prices"}) {
       if (reader.given(name)) {
         throw ConfigError(fmt::format(
@@ -214,7 +216,7 @@ int run_step(const OptionReader& reader, std::ostream& out) {
           "--memory: expected a workload of Trainyard's own, found one of another tool, of which "
           "nobody says what it holds");
     }
-    return run_foreign_step(reader, *format, out);
+    return run_imported_step(reader, *format, out);
   }
   if (has_recommender(reader)) {
     return run_recommender_step(reader, out);
@@ -240,7 +242,7 @@ Command step_command() {
                 "NAME|FILE",
                 "the job: a file, or a name in configs/workloads; or a workload of another tool",
                 {.role = Role::Input, .synonyms = "model job"}}},
-           foreign_options(), runtime_options(),
+           imported_options(), runtime_options(),
            Options{{"gpu-rates", "FILE", "rates of kernels, as trainyard calibrate writes them",
                     kInput},
                    {"method",

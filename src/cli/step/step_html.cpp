@@ -20,7 +20,7 @@ namespace trainyard {
 namespace {
 
 // About 8 bytes each in the page.
-constexpr std::size_t kMostSpans = 300'000;
+constexpr std::size_t kMaxSpans = 300'000;
 
 // Calls and messages of the graph, those that are alike in one line.
 HtmlTable calls_of(const StepGraphRun& graph) {
@@ -79,7 +79,7 @@ HtmlTable calls_of(const StepGraphRun& graph) {
 void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
   TraceRecorder recorder;
   record_step(graph, recorder);
-  html.timeline = html_timeline(recorder, kMostSpans);
+  html.timeline = html_timeline(recorder, kMaxSpans);
   const OperationGraph& of = graph.lowered.graph;
   const std::size_t folded = static_cast<std::size_t>(of.ranks()) / of.present().size();
   std::string note = fmt::format(
@@ -126,7 +126,7 @@ HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const Ste
   add_timeline(request, inputs, run, html);
   if (run.servers) {
     html.links.note = "Links are not counted for parameter servers.";
-  } else if (run.plan.ranks() <= kMostCountedRanks) {
+  } else if (run.plan.ranks() <= kMaxCountedRanks) {
     const std::vector<LinkTraffic> traffic =
         step_link_traffic(cluster, inputs.workload.model, run.plan, inputs.machine.software,
                           request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
@@ -140,8 +140,7 @@ HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const Ste
     html.links.note +=
         run.plan.offload.any() ? " Copies to and from the host are not counted." : "";
   } else {
-    html.links.note =
-        fmt::format("Links are not counted for more than {} GPUs.", kMostCountedRanks);
+    html.links.note = fmt::format("Links are not counted for more than {} GPUs.", kMaxCountedRanks);
   }
   html.notes.emplace_back(
       "steps have no interval: how far predictions of measured steps are off is in "

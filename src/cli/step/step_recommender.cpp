@@ -35,14 +35,14 @@ StepRequest read_request(const OptionReader& reader) {
 }
 
 std::string tables_note(const RecommenderRun& run) {
-  const TableShare& most = run.sharding.dealt[run.sharding.busiest()];
-  if (most.tables.empty()) {
-    return "no table is dealt out: all are on every rank, or cut by rows";
+  const TableShare& max = run.sharding.dealt[run.sharding.busiest()];
+  if (max.tables.empty()) {
+    return "no table is sharded: all are on every rank, or cut by rows";
   }
   return fmt::format(
-      "tables are dealt out by what they look up: rank {} has {} pieces and looks up most, the "
+      "tables are sharded by what they look up: rank {} has {} pieces and looks up most, the "
       "mean rank {:.0f} % of that",
-      run.sharding.busiest(), most.tables.size(), 100.0 * run.sharding.balance());
+      run.sharding.busiest(), max.tables.size(), 100.0 * run.sharding.balance());
 }
 
 std::vector<std::string> notes_of(const StepRequest& request, const RecommenderSoftware& software,
@@ -50,7 +50,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
   std::vector<std::string> notes{fmt::format(
       "a graph of {} operations on {} ranks (docs/models/recommenders.md); parts are those of "
       "rank {}, which waits least for others",
-      run.graph.operations().size(), run.gpus(), run.step.busiest_rank)};
+      run.graph.operations().size(), run.gpus(), run.step.critical_rank)};
   if (request.runtime.shares_network) {
     notes.emplace_back("collectives run as plain rings, all at once on one network");
   } else {
@@ -60,7 +60,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
   }
   notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
   notes.push_back(tables_note(run));
-  const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
+  const auto word = [](bool overlaps) {
+    return overlaps ? "overlapped with computation" : "exposed";
+  };
   notes.push_back(
       fmt::format("software {}: {} operators; indices {}, traffic of tables {}, gradients {}",
                   software.name, software.fusion, word(run.overlaps_input),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request that the command line of `trainyard step` makes, also for GPUs that do not all compute
-// equally fast, and its inputs.
+// The request that the command line of `trainyard step` makes, also for GPUs that do not all
+// compute equally fast, and its inputs.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -38,7 +38,7 @@ struct StepRequest {
   std::optional<std::string> comm_groups = {};  // The file beside Chakra traces.
 };
 
-// `reader` has the options of step_command(); `only` stands for what --method would say. Throws
+// `reader` has the options of step_command(); `only` represents what --method would say. Throws
 // ConfigError.
 [[nodiscard]] StepRequest read_step_request(const OptionReader& reader,
                                             std::optional<StepMethod> only = std::nullopt);

@@ -126,8 +126,8 @@ std::uint64_t fingerprint_of(const SweepSpec& spec) {
   }
   for (const std::string& name : files) {
     if (std::filesystem::is_regular_file(name)) {
-      constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-      add(read_file(name, kMostBytes));
+      constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
+      add(read_file(name, kMaxBytes));
     }
   }
   return hash;

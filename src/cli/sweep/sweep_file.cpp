@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostNumber = 1e15;
+constexpr double kMaxNumber = 1e15;
 // A range that is meant to end at `to` does so in spite of rounding.
 constexpr double kRoundingOfRange = 1e-9;
 
@@ -33,16 +33,16 @@ struct Range {
 };
 
 void range_fields(Fields& fields, Range& range) {
-  constexpr Number kAny{.least = -kMostNumber, .most = kMostNumber};
+  constexpr Number kAny{.min = -kMaxNumber, .max = kMaxNumber};
   fields.required("from", range.from, kAny, "The first value.");
-  const auto at_least_from = [&](const ConfigNode& node) {
-    return node.as_number(range.from, kMostNumber);
+  const auto at_min_from = [&](const ConfigNode& node) {
+    return node.as_number(range.from, kMaxNumber);
   };
-  fields.required("to", range.to, Via{kAny, at_least_from}, "No value is above this.");
-  range.is_step = fields.optional("step", range.change, Number{.least = 0.0, .most = kMostNumber},
+  fields.required("to", range.to, Via{kAny, at_min_from}, "No value is above this.");
+  range.is_step = fields.optional("step", range.change, Number{.min = 0.0, .max = kMaxNumber},
                                   "What is added from one value to the next.");
   const bool is_factor =
-      fields.optional("factor", range.change, Number{.least = 1.0, .most = kMostNumber},
+      fields.optional("factor", range.change, Number{.min = 1.0, .max = kMaxNumber},
                       "Instead of `step`: what a value is multiplied by.");
   fields.optional("unit", range.unit, Text{}, "What stands behind each number, such as `M`.");
   fields.check([&](const ConfigNode& node) {
@@ -58,7 +58,7 @@ void range_fields(Fields& fields, Range& range) {
 std::vector<std::string> values_of(const Range& range, const ConfigNode& node) {
   std::vector<std::string> values;
   const double end = range.to + kRoundingOfRange * std::abs(range.to);
-  for (std::size_t index = 0; index <= kMostSweepPoints; ++index) {
+  for (std::size_t index = 0; index <= kMaxSweepPoints; ++index) {
     const auto count = static_cast<double>(index);
     const double value = range.is_step ? range.from + count * range.change
                                        : range.from * std::pow(range.change, count);
@@ -67,7 +67,7 @@ std::vector<std::string> values_of(const Range& range, const ConfigNode& node) {
     }
     values.push_back(number_text(value) + range.unit);
   }
-  node.fail(fmt::format("expected at most {} values", kMostSweepPoints));
+  node.fail(fmt::format("expected at most {} values", kMaxSweepPoints));
 }
 
 // The values of an option that varies.
@@ -172,8 +172,8 @@ void check_keys(const ConfigNode& vary, const SweepSpec& spec) {
   std::size_t points = 1;
   for (const std::vector<SweepAxis>& group : spec.groups) {
     points *= group.front().values.size();
-    if (points > kMostSweepPoints) {
-      vary.fail(fmt::format("at most {} points", kMostSweepPoints), "more");
+    if (points > kMaxSweepPoints) {
+      vary.fail(fmt::format("at most {} points", kMaxSweepPoints), "more");
     }
   }
 }

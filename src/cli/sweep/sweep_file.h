@@ -37,7 +37,7 @@ struct SweepSpec {
   [[nodiscard]] std::vector<std::string> arguments_at(std::size_t point) const;
 };
 
-inline constexpr std::size_t kMostSweepPoints = 1'000'000;
+inline constexpr std::size_t kMaxSweepPoints = 1'000'000;
 
 // A command that can be swept, and its `positional`.
 struct SweptCommand {

@@ -16,7 +16,7 @@ namespace trainyard {
 namespace {
 
 // More would be a page of many megabytes; --output has all.
-constexpr std::size_t kMostRows = 2'000;
+constexpr std::size_t kMaxRows = 2'000;
 
 // Lists the options that all points share, and the values of those that vary.
 HtmlTable inputs_of(const SweepSpec& spec) {
@@ -63,7 +63,7 @@ HtmlTable results_of(const Table& table) {
     columns.push_back(std::move(made));
   }
   Table made(std::move(columns));
-  for (std::size_t row = 0; row < std::min(rows.size(), kMostRows); ++row) {
+  for (std::size_t row = 0; row < std::min(rows.size(), kMaxRows); ++row) {
     std::vector<Cell> cells;
     for (const std::size_t column : shown) {
       cells.push_back(rows[row][column]);
@@ -72,8 +72,8 @@ HtmlTable results_of(const Table& table) {
   }
   return {.title = "Results",
           .note = fmt::format("Columns that differ between rows{}.",
-                              rows.size() > kMostRows
-                                  ? fmt::format("; the first {} of {} rows", kMostRows, rows.size())
+                              rows.size() > kMaxRows
+                                  ? fmt::format("; the first {} of {} rows", kMaxRows, rows.size())
                                   : ""),
           .table = std::move(made)};
 }

@@ -91,10 +91,11 @@ SweepResults read_journals(const std::string& output, std::uint64_t sweep, bool 
   SweepResults results;
   for (const fs::path& file : journals_of(output)) {
     if (!resumes) {
-      throw ConfigError(fmt::format(
-          "{}: expected no results of a sweep that was cut off, found some; --resume goes on with "
-          "them, or remove the file",
-          file.string()));
+      throw ConfigError(
+          fmt::format("{}: expected no results of a sweep that was cut off, found some; --resume "
+                      "continues with "
+                      "them, or remove the file",
+                      file.string()));
     }
     const std::vector<std::string> lines = lines_of(file);
     if (!lines.empty() && lines.front() + "\n" != first_line(sweep)) {

@@ -28,7 +28,7 @@ using SweepResults = std::map<std::size_t, SweepResult>;  // The key is the poin
 [[nodiscard]] std::string to_text(const SweepResults& results);
 [[nodiscard]] SweepResults results_from(const std::string& text);
 
-// Reads the results of all journals beside `output`. `sweep` stands for what is swept: journals of
+// Reads the results of all journals beside `output`. `sweep` represents what is swept: journals of
 // anything else are refused, and without `resumes` all are. Throws ConfigError.
 [[nodiscard]] SweepResults read_journals(const std::string& output, std::uint64_t sweep,
                                          bool resumes);

@@ -171,14 +171,14 @@ Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
 
 // Nine rows in ten should lie in the intervals that users are shown. A user's own tables may not.
 void hold_against_intervals(const Request& request, ValidationReport& report) {
-  constexpr double kLeast = 0.85;
+  constexpr double kMin = 0.85;
   const double share = coverage_of(report.validation, Intervals::load(intervals_file())).share();
   report.notes.push_back(
       fmt::format("{:.1f} % of the rows lie in their intervals of 90 %", 100.0 * share));
-  if (request.is_own && share < kLeast) {
+  if (request.is_own && share < kMin) {
     report.exceeded.push_back(
         fmt::format("all: rows in their intervals: expected at least {:.0f} %, found {:.1f} %",
-                    100.0 * kLeast, 100.0 * share));
+                    100.0 * kMin, 100.0 * share));
   }
 }
 

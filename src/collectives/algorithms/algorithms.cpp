@@ -69,12 +69,12 @@ std::unique_ptr<Schedule> make_schedule(Algorithm algorithm, Operation operation
 
 int default_pieces(Algorithm algorithm, Operation operation, const RankLayout& layout, Bytes size) {
   constexpr std::int64_t kPiecesPerStage = 32;
-  constexpr std::int64_t kLeastPiece = 8 * 1024;
+  constexpr std::int64_t kMinPiece = 8 * 1024;
   const std::int64_t stages =
       algorithm->stages == nullptr ? 0 : algorithm->stages(operation, layout);
   const std::int64_t share = size.count() / layout.channels();
   return static_cast<int>(std::clamp<std::int64_t>(
-      share / kLeastPiece, 1, std::max<std::int64_t>(1, kPiecesPerStage * stages)));
+      share / kMinPiece, 1, std::max<std::int64_t>(1, kPiecesPerStage * stages)));
 }
 
 }  // namespace trainyard

@@ -5,7 +5,7 @@
 // Let M be the greatest power of two that is not above N, and E = N - M. The first 2E ranks are
 // pairs; the even one of a pair is idle in between: it gives its data to the odd one before and
 // gets its result from it after. The M others, renumbered n = 0 .. M-1, hold ranges of blocks: n
-// stands for its own block and that of its idle partner.
+// represents its own block and that of its idle partner.
 // - halving (reduce_scatter): for mask = M/2 .. 1, exchange with n xor mask: send the half of the
 //   range that the partner keeps, receive and reduce one's own half.
 // - doubling (all_gather): for mask = 1 .. M/2, exchange with n xor mask: send what one has,

@@ -31,8 +31,8 @@ Algorithm between_nodes(int nodes) {
   return std::has_single_bit(static_cast<unsigned>(nodes)) ? &kHalvingDoubling : &kRing;
 }
 
-std::uint32_t least_ranks(const RankLayout& layout) {
-  return static_cast<std::uint32_t>(layout.least_ranks_per_node());
+std::uint32_t min_ranks(const RankLayout& layout) {
+  return static_cast<std::uint32_t>(layout.min_ranks_per_node());
 }
 
 // Chunks of a channel: for all_reduce one for each column and server, otherwise one for each rank.
@@ -99,7 +99,7 @@ class Hierarchical final : public ChannelSchedule {
                std::unique_ptr<Schedule> across)
       : ChannelSchedule("hierarchical", operation, options, extent_of(operation, options, *across)),
         operation_(operation),
-        heads_(least_ranks(options.layout)),
+        heads_(min_ranks(options.layout)),
         across_(std::move(across)),
         chunks_(shape().chunk_count / static_cast<std::uint32_t>(options.layout.channels())),
         connections_(shape().connections / static_cast<std::uint32_t>(options.layout.channels())) {
@@ -115,7 +115,7 @@ class Hierarchical final : public ChannelSchedule {
   static Extent extent_of(Operation operation, const ScheduleOptions& options,
                           const Schedule& across) {
     const std::uint32_t ranks = rank_count(options);
-    const std::uint32_t heads = least_ranks(options.layout);
+    const std::uint32_t heads = min_ranks(options.layout);
     const auto nodes = static_cast<std::uint32_t>(options.layout.nodes());
     const bool by_rank = operation != Operation::AllReduce;
     return {.chunks = by_rank ? ranks : heads * nodes,
@@ -165,7 +165,7 @@ class Hierarchical final : public ChannelSchedule {
     return (ranks() + rank) * heads_ + head;
   }
 
-  // Ranks beyond the heads that a head stands for.
+  // Ranks beyond the heads that a head represents.
   [[nodiscard]] std::uint32_t wards(const Parts& parts) const {
     return (parts.locals - 1 - parts.local) / heads_;
   }
@@ -272,7 +272,7 @@ constexpr AlgorithmRow kHierarchical{
     // Both directions of every pair in a server, and those between servers.
     .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
       const auto ranks = static_cast<std::uint32_t>(layout.ranks());
-      return 2 * layout.most_ranks_per_node() + static_cast<int>(std::bit_width(ranks)) + 1;
+      return 2 * layout.max_ranks_per_node() + static_cast<int>(std::bit_width(ranks)) + 1;
     }};
 
 }  // namespace trainyard

@@ -27,7 +27,7 @@ std::vector<std::uint32_t> dimensions_of(const ScheduleOptions& options) {
   std::vector<std::uint32_t> dimensions(options.dimensions.begin(), options.dimensions.end());
   const std::uint32_t ranks = rank_count(options);
   if (dimensions.empty()) {
-    const auto local = static_cast<std::uint32_t>(options.layout.most_ranks_per_node());
+    const auto local = static_cast<std::uint32_t>(options.layout.max_ranks_per_node());
     const auto nodes = static_cast<std::uint32_t>(options.layout.nodes());
     // Servers that differ are one ring.
     dimensions = local * nodes == ranks ? std::vector{local, nodes} : std::vector{ranks};

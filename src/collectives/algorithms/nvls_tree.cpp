@@ -169,7 +169,7 @@ class NvlsTreeBuilder {
 std::unique_ptr<Schedule> build_nvls_tree(Operation operation, const ScheduleOptions& options) {
   const RankLayout& layout = options.layout;
   const auto channels = static_cast<std::uint32_t>(layout.channels());
-  const auto heads = static_cast<std::uint32_t>(layout.least_ranks_per_node());
+  const auto heads = static_cast<std::uint32_t>(layout.min_ranks_per_node());
   PiecewiseBuilder builder({.operation = operation,
                             .algorithm = "nvls-tree",
                             .ranks = layout.ranks(),

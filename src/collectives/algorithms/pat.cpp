@@ -21,7 +21,7 @@ std::uint32_t pat_dimension(std::uint32_t offset) {
   return static_cast<std::uint32_t>(std::countr_zero(offset));
 }
 
-std::uint32_t most_pat_aggregation(std::uint32_t ranks) {
+std::uint32_t max_pat_aggregation(std::uint32_t ranks) {
   return std::max(1U, std::bit_ceil(ranks) / 2);
 }
 
@@ -108,7 +108,7 @@ class PatSchedule final : public ChannelSchedule {
                          .connections = dimensions_of(rank_count(options)) * rank_count(options)}),
         dimensions_(dimensions_of(ranks())),
         forwards_(operation == Operation::ReduceScatter) {
-    const std::vector<PatEvent> events = pat_events(ranks(), most_pat_aggregation(ranks()));
+    const std::vector<PatEvent> events = pat_events(ranks(), max_pat_aggregation(ranks()));
     if (forwards_) {
       std::ranges::for_each(events, [this](const PatEvent& event) { add_reduction(event); });
     } else {
@@ -185,7 +185,7 @@ class PatSchedule final : public ChannelSchedule {
 
 std::vector<PatEvent> pat_events(std::uint32_t ranks, std::uint32_t aggregation) {
   CHECK(std::has_single_bit(aggregation), "the aggregation is a power of two");
-  CHECK(aggregation <= most_pat_aggregation(ranks), "more trees than there are");
+  CHECK(aggregation <= max_pat_aggregation(ranks), "more trees than there are");
   return PatOrder(ranks, aggregation).events();
 }
 

@@ -36,10 +36,10 @@ struct PatEvent {
 [[nodiscard]] std::uint32_t pat_dimension(std::uint32_t offset);
 
 // The greatest aggregation for so many ranks: half of P, at least 1.
-[[nodiscard]] std::uint32_t most_pat_aggregation(std::uint32_t ranks);
+[[nodiscard]] std::uint32_t max_pat_aggregation(std::uint32_t ranks);
 
 // The events of reduce_scatter in their order, those without effect left out. `aggregation` is a
-// power of two up to most_pat_aggregation. all_gather goes through them backwards: for a parent
+// power of two up to max_pat_aggregation. all_gather goes through them backwards: for a parent
 // above zero the block arrives when its event that completes comes, and then goes to the child.
 [[nodiscard]] std::vector<PatEvent> pat_events(std::uint32_t ranks, std::uint32_t aggregation);
 

@@ -32,7 +32,7 @@ namespace {
 
 std::vector<AggregationTree> one_switch(const RankLayout& layout) {
   const std::vector<int> first_ranks = layout.first_ranks();
-  std::vector<AggregationTree> trees(static_cast<std::size_t>(layout.most_ranks_per_node()));
+  std::vector<AggregationTree> trees(static_cast<std::size_t>(layout.max_ranks_per_node()));
   for (std::size_t tree = 0; tree < trees.size(); ++tree) {
     for (std::size_t node = 0; node + 1 < first_ranks.size(); ++node) {
       const auto first = static_cast<std::size_t>(first_ranks[node]);
@@ -209,7 +209,7 @@ constexpr AlgorithmRow kSharp{
     },
     // Both directions of every pair in a server and of its switch.
     .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
-      return 2 * layout.most_ranks_per_node() + 2;
+      return 2 * layout.max_ranks_per_node() + 2;
     }};
 
 }  // namespace trainyard

@@ -225,7 +225,7 @@ int tree_depth(const RankLayout& layout) {
     }
     depth = std::max(depth, steps);
   }
-  return depth + (single ? 0 : layout.most_ranks_per_node() - 1);
+  return depth + (single ? 0 : layout.max_ranks_per_node() - 1);
 }
 
 }  // namespace trainyard

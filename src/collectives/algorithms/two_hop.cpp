@@ -44,19 +44,19 @@ class TwoHop final : public ChannelSchedule {
     const std::uint32_t channel = lane.value() / ranks();
     const Here here = here_of(lane.value() % ranks());
     Step step = step_of(here, static_cast<std::uint32_t>(index));
-    step.connection += channel * ranks() * (most_locals_ + largest_class_);
+    step.connection += channel * ranks() * (max_locals_ + largest_class_);
     step.chunks.first += channel * 2 * ranks() * ranks();
     return step;
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    const std::uint32_t within = index % (ranks() * (most_locals_ + largest_class_));
-    if (within < ranks() * most_locals_) {
-      const std::uint32_t rank = within / most_locals_;
+    const std::uint32_t within = index % (ranks() * (max_locals_ + largest_class_));
+    if (within < ranks() * max_locals_) {
+      const std::uint32_t rank = within / max_locals_;
       const Here here = here_of(rank);
-      const std::uint32_t local = std::min(within % most_locals_, here.locals - 1);
+      const std::uint32_t local = std::min(within % max_locals_, here.locals - 1);
       return {.source = RankId(rank), .target = RankId(rank - here.local + local)};
     }
-    const std::uint32_t of_second = within - ranks() * most_locals_;
+    const std::uint32_t of_second = within - ranks() * max_locals_;
     const Here here = here_of(of_second / largest_class_);
     const Classes& classes = *here.classes;
     const std::uint32_t number = std::min(of_second % largest_class_, class_size(here) - 1);
@@ -89,9 +89,9 @@ class TwoHop final : public ChannelSchedule {
       : ChannelSchedule(
             "two-hop", operation, options,
             {.chunks = rank_count(options) * rank_count(options),
-             .connections = rank_count(options) * (most_locals(options) + largest(classes)),
+             .connections = rank_count(options) * (max_locals(options) + largest(classes)),
              .entries = 2 * rank_count(options) * rank_count(options)}),
-        most_locals_(most_locals(options)),
+        max_locals_(max_locals(options)),
         largest_class_(largest(classes)),
         classes_(std::move(classes)) {
     for (const int first : options.layout.first_ranks()) {
@@ -126,16 +126,16 @@ class TwoHop final : public ChannelSchedule {
     return all;
   }
   static std::uint32_t largest(const ClassesBySize& all) {
-    std::uint32_t most = 0;
+    std::uint32_t max = 0;
     for (const auto& [locals, classes] : all) {
       for (std::uint32_t number = 0; number < locals; ++number) {
-        most = std::max(most, classes.first[number + 1] - classes.first[number]);
+        max = std::max(max, classes.first[number + 1] - classes.first[number]);
       }
     }
-    return most;
+    return max;
   }
-  static std::uint32_t most_locals(const ScheduleOptions& options) {
-    return static_cast<std::uint32_t>(options.layout.most_ranks_per_node());
+  static std::uint32_t max_locals(const ScheduleOptions& options) {
+    return static_cast<std::uint32_t>(options.layout.max_ranks_per_node());
   }
 
   [[nodiscard]] std::uint32_t nodes() const {
@@ -181,7 +181,7 @@ class TwoHop final : public ChannelSchedule {
   [[nodiscard]] Step first_hop(StepKind kind, std::uint32_t rank, std::uint32_t target) const {
     const Classes& classes = *here_of(rank).classes;
     return {.kind = kind,
-            .connection = rank * most_locals_ + target,
+            .connection = rank * max_locals_ + target,
             .chunks = {.first = rank * ranks() + classes.first[target],
                        .count = classes.first[target + 1] - classes.first[target]}};
   }
@@ -189,12 +189,12 @@ class TwoHop final : public ChannelSchedule {
   [[nodiscard]] Step second_hop(StepKind kind, const Here& from, std::uint32_t number) const {
     const std::uint32_t target = from.classes->order[from.classes->first[from.local] + number];
     return {.kind = kind,
-            .connection = ranks() * most_locals_ + from.rank * largest_class_ + number,
+            .connection = ranks() * max_locals_ + from.rank * largest_class_ + number,
             .chunks = {.first = ranks() * ranks() + target * ranks() + first_[from.node],
                        .count = from.locals}};
   }
 
-  std::uint32_t most_locals_;
+  std::uint32_t max_locals_;
   std::uint32_t largest_class_;
   ClassesBySize classes_;
   std::vector<std::uint32_t> first_;  // First rank of each server, then the number of ranks.
@@ -210,8 +210,8 @@ constexpr AlgorithmRow kTwoHop{
     .need = ClusterNeed::TwoLevels,
     // Its server, and the ranks of its class in the others.
     .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
-      const std::int64_t locals = layout.most_ranks_per_node();
-      return locals + layout.nodes() * (locals / layout.least_ranks_per_node() + 1);
+      const std::int64_t locals = layout.max_ranks_per_node();
+      return locals + layout.nodes() * (locals / layout.min_ranks_per_node() + 1);
     },
     .chunks = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
       return std::int64_t{2} * layout.ranks();

@@ -161,7 +161,7 @@ class MscclBuilder {
       for (std::size_t block = 0; block < gpu.blocks.size(); ++block) {
         add_block(rank, block, first_lane);
       }
-      most_places_ = std::max(most_places_, own_);
+      max_places_ = std::max(max_places_, own_);
       first_lane += static_cast<std::uint32_t>(gpu.blocks.size());
     }
     auto schedule = std::make_unique<MscclSchedule>(
@@ -170,7 +170,7 @@ class MscclBuilder {
                       .ranks = ranks(),
                       .channels = algorithm_.channels,
                       .root = RankId(static_cast<std::uint32_t>(algorithm_.root)),
-                      .chunk_count = std::max(most_places_, places_.own()),
+                      .chunk_count = std::max(max_places_, places_.own()),
                       .size_chunks = static_cast<std::uint32_t>(algorithm_.chunks),
                       .lanes = first_lane,
                       .connections = static_cast<std::uint32_t>(connections_.size())},
@@ -214,11 +214,11 @@ class MscclBuilder {
 
   void check_gpu(int rank, const MscclGpu& gpu) const {
     const Origin at{.place = gpu.place, .element = fmt::format("gpu[{}]", rank)};
-    const auto at_most = [&](const char* key, int found, int most) {
-      if (found > most) {
+    const auto at_most = [&](const char* key, int found, int max) {
+      if (found > max) {
         fail(at,
              fmt::format("{}: expected at most {} for {} of {} chunks on {} GPUs, found {}", key,
-                         most, to_string(algorithm_.operation), algorithm_.chunks, ranks(), found));
+                         max, to_string(algorithm_.operation), algorithm_.chunks, ranks(), found));
       }
     };
     at_most("i_chunks", gpu.input_chunks, places_.inputs());
@@ -440,7 +440,7 @@ class MscclBuilder {
   std::vector<ScheduleConnection> connections_;
   std::vector<std::vector<std::uint32_t>> done_;  // Result of count_steps() for the GPU at hand.
   std::uint32_t own_ = 0;                         // The next place for a thread block.
-  std::uint32_t most_places_ = 0;
+  std::uint32_t max_places_ = 0;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@
 
 namespace trainyard {
 
-// Checks and proves it. `name` stands for the file in errors. Throws ConfigError "NAME:LINE:COLUMN:
+// Checks and proves it. `name` represents the file in errors. Throws ConfigError "NAME:LINE:COLUMN:
 // ELEMENT: ..." for a chunk or peer out of range, a thread block without the peer that it needs,
 // two that send to or receive from one peer on one channel, a dependency on a step that does not
 // exist or does not signal (hasdep), and whatever the prover finds (semantics.h).

@@ -19,15 +19,15 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-constexpr int kMostGpus = 64;  // As many as the prover takes.
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
+constexpr int kMaxGpus = 64;  // As many as the prover takes.
 // microsoft/msccl, src/include/msccl.h: MSCCL_MAX_NUM_STEPS, MSCCL_MAX_COUNT and
 // MSCCL_MAX_NUM_THREAD_BLOCKS_PER_CHANNEL; MAXCHANNELS.
-constexpr int kMostSteps = 256;
-constexpr int kMostBlocksOfChannel = 32;
-constexpr int kMostCount = 72;
-constexpr int kMostChannels = 32;
-constexpr int kMostChunks = 1 << 16;
+constexpr int kMaxSteps = 256;
+constexpr int kMaxBlocksOfChannel = 32;
+constexpr int kMaxCount = 72;
+constexpr int kMaxChannels = 32;
+constexpr int kMaxChunks = 1 << 16;
 
 using Words = std::span<const std::string_view>;
 
@@ -65,7 +65,7 @@ constexpr Names<Operation, 6> kCollectives{{{"allreduce", Operation::AllReduce},
 class MscclReader {
  public:
   MscclReader(std::string_view text, const std::string& name)
-      : file_(text, name, kMostBytes, "algo") {}
+      : file_(text, name, kMaxBytes, "algo") {}
 
   MscclAlgorithm read() { return read_algorithm(file_.root()); }
 
@@ -78,13 +78,13 @@ class MscclReader {
                              .protocol = node.attribute("proto").value(),
                              .operation = named(node, path, "coll", kCollectives),
                              .in_place = number(node, path, "inplace", 0, 1, 0) == 1,
-                             .channels = number(node, path, "nchannels", 1, kMostChannels),
-                             .chunks = number(node, path, "nchunksperloop", 1, kMostChunks),
-                             .root = number(node, path, "root", 0, kMostGpus - 1, 0),
+                             .channels = number(node, path, "nchannels", 1, kMaxChannels),
+                             .chunks = number(node, path, "nchunksperloop", 1, kMaxChunks),
+                             .root = number(node, path, "root", 0, kMaxGpus - 1, 0),
                              .gpus = {}};
-    const int gpus = number(node, path, "ngpus", 1, kMostGpus);
-    algorithm.least_bytes = bytes(node, path, "minBytes", "min_bytes");
-    algorithm.most_bytes = bytes(node, path, "maxBytes", "max_bytes");
+    const int gpus = number(node, path, "ngpus", 1, kMaxGpus);
+    algorithm.min_bytes = bytes(node, path, "minBytes", "min_bytes");
+    algorithm.max_bytes = bytes(node, path, "maxBytes", "max_bytes");
     for (const pugi::xml_node child : node.children()) {
       const std::string gpu_path = fmt::format("gpu[{}]", algorithm.gpus.size());
       check_id(child, gpu_path, "id", algorithm.gpus.size());
@@ -106,22 +106,22 @@ class MscclReader {
                     const MscclAlgorithm& algorithm) {
     check_words(node, path, kGpuWords, "tb");
     MscclGpu gpu{.place = place_of(node),
-                 .input_chunks = number(node, path, "i_chunks", 0, kMostChunks),
-                 .output_chunks = number(node, path, "o_chunks", 0, kMostChunks),
-                 .scratch_chunks = number(node, path, "s_chunks", 0, kMostChunks),
+                 .input_chunks = number(node, path, "i_chunks", 0, kMaxChunks),
+                 .output_chunks = number(node, path, "o_chunks", 0, kMaxChunks),
+                 .scratch_chunks = number(node, path, "s_chunks", 0, kMaxChunks),
                  .blocks = {}};
-    std::array<int, kMostChannels> blocks_of{};
+    std::array<int, kMaxChannels> blocks_of{};
     for (const pugi::xml_node child : node.children()) {
       const std::string block_path = fmt::format("{}.tb[{}]", path, gpu.blocks.size());
       check_id(child, block_path, "id", gpu.blocks.size());
       gpu.blocks.push_back(read_block(child, block_path, algorithm));
       int& blocks = blocks_of.at(static_cast<std::size_t>(gpu.blocks.back().channel));
-      if (++blocks > kMostBlocksOfChannel) {
+      if (++blocks > kMaxBlocksOfChannel) {
         file_.fail(
             child, block_path,
             fmt::format("expected at most {} thread blocks on a channel, as MSCCL runs them, "
                         "found more",
-                        kMostBlocksOfChannel));
+                        kMaxBlocksOfChannel));
       }
     }
     return gpu;
@@ -131,19 +131,19 @@ class MscclReader {
                         const MscclAlgorithm& algorithm) {
     check_words(node, path, kBlockWords, "step");
     MscclBlock block{.place = place_of(node),
-                     .send_peer = number(node, path, "send", -1, kMostGpus - 1),
-                     .receive_peer = number(node, path, "recv", -1, kMostGpus - 1),
+                     .send_peer = number(node, path, "send", -1, kMaxGpus - 1),
+                     .receive_peer = number(node, path, "recv", -1, kMaxGpus - 1),
                      .channel = number(node, path, "chan", 0, algorithm.channels - 1),
                      .steps = {}};
     for (const pugi::xml_node child : node.children()) {
       const std::string step_path = fmt::format("{}.step[{}]", path, block.steps.size());
       check_id(child, step_path, "s", block.steps.size());
-      if (block.steps.size() == kMostSteps) {
+      if (block.steps.size() == kMaxSteps) {
         file_.fail(
             child, step_path,
             fmt::format("expected at most {} steps of a thread block, as MSCCL runs them, found "
                         "more",
-                        kMostSteps));
+                        kMaxSteps));
       }
       block.steps.push_back(read_step(child, step_path));
     }
@@ -154,7 +154,7 @@ class MscclReader {
     check_words(node, path, kStepWords, "");
     MscclStep step{.place = place_of(node), .type = named(node, path, "type", kTypes)};
     step.depends_on_block = number(node, path, "depid", -1, 1 << 16, -1);
-    step.depends_on_step = number(node, path, "deps", -1, kMostSteps - 1, -1);
+    step.depends_on_step = number(node, path, "deps", -1, kMaxSteps - 1, -1);
     step.is_depended_on = number(node, path, "hasdep", 0, 1, 0) == 1;
     if ((step.depends_on_block < 0) != (step.depends_on_step < 0)) {
       file_.fail(node, path, "expected both depid and deps, or -1 for both");
@@ -163,10 +163,10 @@ class MscclReader {
       return step;
     }
     step.source_buffer = named(node, path, "srcbuf", kBuffers);
-    step.source_offset = number(node, path, "srcoff", 0, kMostChunks);
+    step.source_offset = number(node, path, "srcoff", 0, kMaxChunks);
     step.target_buffer = named(node, path, "dstbuf", kBuffers);
-    step.target_offset = number(node, path, "dstoff", 0, kMostChunks);
-    step.count = number(node, path, "cnt", 1, kMostCount);
+    step.target_offset = number(node, path, "dstoff", 0, kMaxChunks);
+    step.count = number(node, path, "cnt", 1, kMaxCount);
     return step;
   }
 
@@ -208,7 +208,7 @@ class MscclReader {
   }
 
   [[nodiscard]] int number(const pugi::xml_node& node, const std::string& path, const char* key,
-                           int least, int most, std::optional<int> otherwise = {}) const {
+                           int min, int max, std::optional<int> otherwise = {}) const {
     const pugi::xml_attribute attribute = node.attribute(key);
     if (!attribute && otherwise) {
       return *otherwise;
@@ -216,10 +216,10 @@ class MscclReader {
     const std::string_view text = required(node, path, key);
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
       file_.fail(node, path,
-                 fmt::format("{}: expected a whole number from {} to {}, found {}", key, least,
-                             most, in_quotes(text)));
+                 fmt::format("{}: expected a whole number from {} to {}, found {}", key, min, max,
+                             in_quotes(text)));
     }
     return value;
   }

@@ -70,12 +70,12 @@ struct MscclAlgorithm {
   int channels = 1;
   int chunks = 1;  // `nchunksperloop`: into how many the size is cut.
   int root = 0;
-  std::int64_t least_bytes = 0;  // Sizes for which the runtime would take it.
-  std::int64_t most_bytes = 0;   // 0: any.
-  std::vector<MscclGpu> gpus;    // By id.
+  std::int64_t min_bytes = 0;  // Sizes for which the runtime would take it.
+  std::int64_t max_bytes = 0;  // 0: any.
+  std::vector<MscclGpu> gpus;  // By id.
 };
 
-// `name` stands for the file in errors. Throws ConfigError "NAME:LINE:COLUMN: ELEMENT: ..." for
+// `name` represents the file in errors. Throws ConfigError "NAME:LINE:COLUMN: ELEMENT: ..." for
 // text that is no XML, an unknown element, attribute, collective or step, a missing or impossible
 // number, ids that are not 0, 1, 2, ... in their order, or more than MSCCL runs: 256 steps of a
 // block, 32 channels, 72 chunks of a step.

@@ -126,17 +126,17 @@ ServerRings rings_of(const ServerShape& kind) {
 // The fewest channels, from the greatest of `units` to 64 (or that, if it is more), that load them
 // most evenly: of n channels the fullest of u units carries n/u rounded up instead of n/u.
 int even_channels(const std::vector<int>& units) {
-  constexpr int kMostChannels = 64;
+  constexpr int kMaxChannels = 64;
   const auto excess = [&](int channels) {  // Fullest over even load, times n, of the worst units.
-    int most = 0;
+    int max = 0;
     for (const int count : units) {
-      most = std::max(most, (channels + count - 1) / count * count);
+      max = std::max(max, (channels + count - 1) / count * count);
     }
-    return std::int64_t{most};
+    return std::int64_t{max};
   };
-  const int least = std::ranges::max(units);
-  int best = least;
-  for (int channels = least + 1; channels <= kMostChannels; ++channels) {
+  const int min = std::ranges::max(units);
+  int best = min;
+  for (int channels = min + 1; channels <= kMaxChannels; ++channels) {
     if (excess(channels) * best < excess(best) * channels) {
       best = channels;
     }
@@ -181,15 +181,15 @@ LocalOrders cut_rings(const LocalOrders& rings, int channels, const ServerShape&
   while (static_cast<int>(chosen.size()) < channels) {
     std::vector<int> best;
     std::size_t best_ring = 0;
-    std::tuple<int, int, int> least{std::numeric_limits<int>::max(), 0, 0};
+    std::tuple<int, int, int> min{std::numeric_limits<int>::max(), 0, 0};
     for (std::size_t ring = 0; ring < rings.size(); ++ring) {
       for (std::size_t first = 0; first < rings[ring].size(); ++first) {
         std::vector<int> cut = rotated(rings[ring], first);
         const int in = entering.of(cut.front());
         const int out = leaving.of(cut.back());
         const std::tuple load{std::max(in, out), in + out, used[ring]};
-        if (load < least) {
-          least = load;
+        if (load < min) {
+          min = load;
           best = std::move(cut);
           best_ring = ring;
         }

@@ -18,12 +18,12 @@ namespace {
 
 // A message is a few hundred bytes of state on a connection that it may wait for, and chunks are
 // counted in 32 bits. 4,096 ranks can do an alltoall on one channel.
-constexpr std::int64_t kMostPieces = 65'536;
-constexpr std::int64_t kMostConnections = 16'777'216;
-constexpr std::int64_t kMostChunks = 2'147'483'648;
+constexpr std::int64_t kMaxPieces = 65'536;
+constexpr std::int64_t kMaxConnections = 16'777'216;
+constexpr std::int64_t kMaxChunks = 2'147'483'648;
 // The most that --chunk may make: a minute of the flow engine (benchmarks/README.md), and as many
 // as a ring of 4,096 ranks on eight channels has without it.
-constexpr std::uint64_t kMostTransfers = 268'435'456;
+constexpr std::uint64_t kMaxTransfers = 268'435'456;
 
 int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
   if (!job.piece) {
@@ -31,10 +31,10 @@ int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
   }
   const std::int64_t share = job.size.count() / layout.channels();
   const std::int64_t pieces = (share + job.piece->count() - 1) / job.piece->count();
-  if (pieces > kMostPieces) {
+  if (pieces > kMaxPieces) {
     throw ConfigError(fmt::format(
         "--chunk: expected at least {} for {} ({} pieces on each of {} channels), found {}",
-        to_string(Bytes((share + kMostPieces - 1) / kMostPieces)), to_string(job.size), kMostPieces,
+        to_string(Bytes((share + kMaxPieces - 1) / kMaxPieces)), to_string(job.size), kMaxPieces,
         layout.channels(), to_string(*job.piece)));
   }
   return std::max(1, static_cast<int>(pieces));
@@ -46,20 +46,20 @@ void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces
   const std::int64_t channels = layout.channels();
   const std::int64_t connections =
       channels * ranks * job.algorithm->partners(job.operation, layout);
-  if (connections > kMostConnections) {
+  if (connections > kMaxConnections) {
     throw ConfigError(fmt::format(
         "{} of {} ranks on {} channels: expected at most {} connections, found {}; use fewer ranks "
         "or --channels",
-        to_string(job.operation), ranks, channels, kMostConnections, connections));
+        to_string(job.operation), ranks, channels, kMaxConnections, connections));
   }
   const std::int64_t cuts = job.algorithm->stages == nullptr ? 1 : pieces;
   const std::int64_t chunks =
       channels * ranks * std::max(cuts, job.algorithm->chunks(job.operation, layout));
-  if (chunks > kMostChunks) {
+  if (chunks > kMaxChunks) {
     throw ConfigError(fmt::format(
         "{} of {} ranks on {} channels: expected at most {} chunks, found {}; use a larger --chunk "
         "or fewer --channels",
-        to_string(job.operation), ranks, channels, kMostChunks, chunks));
+        to_string(job.operation), ranks, channels, kMaxChunks, chunks));
   }
 }
 
@@ -82,7 +82,7 @@ std::uint64_t transfers_of(const Schedule& schedule) {
 void check_transfers(const CollectiveJob& job, const Placement& placement,
                      const Schedule& schedule) {
   const std::uint64_t transfers = transfers_of(schedule);
-  if (!job.piece || transfers <= kMostTransfers) {
+  if (!job.piece || transfers <= kMaxTransfers) {
     return;
   }
   const std::uint64_t whole =
@@ -90,13 +90,13 @@ void check_transfers(const CollectiveJob& job, const Placement& placement,
   if (whole == transfers) {
     return;  // Not because of the pieces.
   }
-  const auto pieces = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMostTransfers / whole));
+  const auto pieces = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMaxTransfers / whole));
   const std::int64_t share = job.size.count() / placement.layout.channels();
   throw ConfigError(fmt::format(
       "--chunk: expected at least {} for {} of {} by {} ranks (at most {} transfers), found {}, "
       "which makes {} transfers",
       to_string(Bytes((share + pieces - 1) / pieces)), to_string(job.operation),
-      to_string(job.size), placement.layout.ranks(), kMostTransfers, to_string(*job.piece),
+      to_string(job.size), placement.layout.ranks(), kMaxTransfers, to_string(*job.piece),
       transfers));
 }
 

@@ -27,20 +27,20 @@ int RankLayout::ranks() const {
   return ranks;
 }
 
-int RankLayout::most_ranks_per_node() const {
-  std::size_t most = 0;
+int RankLayout::max_ranks_per_node() const {
+  std::size_t max = 0;
   for (int node = 0; node < nodes(); ++node) {
-    most = std::max(most, local_order(node, 0).size());
+    max = std::max(max, local_order(node, 0).size());
   }
-  return static_cast<int>(most);
+  return static_cast<int>(max);
 }
 
-int RankLayout::least_ranks_per_node() const {
-  std::size_t least = local_order(0, 0).size();
+int RankLayout::min_ranks_per_node() const {
+  std::size_t min = local_order(0, 0).size();
   for (int node = 1; node < nodes(); ++node) {
-    least = std::min(least, local_order(node, 0).size());
+    min = std::min(min, local_order(node, 0).size());
   }
-  return static_cast<int>(least);
+  return static_cast<int>(min);
 }
 
 std::vector<int> RankLayout::ring_order(int channel) const {
@@ -92,17 +92,17 @@ class RingSearch {
     std::vector<bool> visited(size_, false);
     visited[0] = true;
     enumerate(cycle, visited);
-    most_possible_ = most_possible();
+    max_possible_ = max_possible();
     take(0);
     return best_;
   }
 
  private:
-  static constexpr std::size_t kMostCycles = 20'000;
-  static constexpr std::size_t kMostSteps = 2'000'000;
+  static constexpr std::size_t kMaxCycles = 20'000;
+  static constexpr std::size_t kMaxSteps = 2'000'000;
 
   void enumerate(std::vector<int>& cycle, std::vector<bool>& visited) {
-    if (cycles_.size() >= kMostCycles || ++looked_ > kMostSteps) {
+    if (cycles_.size() >= kMaxCycles || ++looked_ > kMaxSteps) {
       return;
     }
     const auto last = static_cast<std::size_t>(cycle.back());
@@ -124,25 +124,25 @@ class RingSearch {
   }
 
   // No more rings than links leave or enter any GPU.
-  [[nodiscard]] std::size_t most_possible() const {
-    int least = free_[0][0] + std::accumulate(free_[0].begin(), free_[0].end(), 0);
+  [[nodiscard]] std::size_t max_possible() const {
+    int min = free_[0][0] + std::accumulate(free_[0].begin(), free_[0].end(), 0);
     for (std::size_t gpu = 0; gpu < size_; ++gpu) {
       int in = 0;
       for (std::size_t other = 0; other < size_; ++other) {
         in += free_[other][gpu];
       }
-      least = std::min({least, in, std::accumulate(free_[gpu].begin(), free_[gpu].end(), 0)});
+      min = std::min({min, in, std::accumulate(free_[gpu].begin(), free_[gpu].end(), 0)});
     }
-    return static_cast<std::size_t>(least);
+    return static_cast<std::size_t>(min);
   }
 
   [[nodiscard]] int room(const std::vector<int>& cycle) const {
-    int least = free_[static_cast<std::size_t>(cycle.back())][0];
+    int min = free_[static_cast<std::size_t>(cycle.back())][0];
     for (std::size_t i = 0; i + 1 < cycle.size(); ++i) {
-      least = std::min(
-          least, free_[static_cast<std::size_t>(cycle[i])][static_cast<std::size_t>(cycle[i + 1])]);
+      min = std::min(
+          min, free_[static_cast<std::size_t>(cycle[i])][static_cast<std::size_t>(cycle[i + 1])]);
     }
-    return least;
+    return min;
   }
   void use(const std::vector<int>& cycle, int count) {
     free_[static_cast<std::size_t>(cycle.back())][0] -= count;
@@ -156,7 +156,7 @@ class RingSearch {
     if (taken_.size() > best_.size()) {
       best_ = taken_;
     }
-    if (best_.size() >= most_possible_ || ++steps_ > kMostSteps) {
+    if (best_.size() >= max_possible_ || ++steps_ > kMaxSteps) {
       return true;
     }
     for (std::size_t index = first; index < cycles_.size(); ++index) {
@@ -179,7 +179,7 @@ class RingSearch {
   std::vector<std::vector<int>> cycles_;
   std::vector<std::vector<int>> taken_;
   std::vector<std::vector<int>> best_;
-  std::size_t most_possible_ = 0;
+  std::size_t max_possible_ = 0;
   std::size_t looked_ = 0;
   std::size_t steps_ = 0;
 };

@@ -30,8 +30,8 @@ struct RankLayout {
   // Counts node by node.
   [[nodiscard]] int ranks() const;
   // Return the most and the least over all nodes.
-  [[nodiscard]] int most_ranks_per_node() const;
-  [[nodiscard]] int least_ranks_per_node() const;
+  [[nodiscard]] int max_ranks_per_node() const;
+  [[nodiscard]] int min_ranks_per_node() const;
   // Local ranks of a node in the order of a channel, not reversed.
   [[nodiscard]] const std::vector<int>& local_order(int node, int channel) const {
     return kinds[node_kinds[static_cast<std::size_t>(node)]][static_cast<std::size_t>(channel)];

@@ -8,7 +8,7 @@
 // construction and never matched by tag. Both are numbered densely from zero.
 //
 // Steps of a lane:
-//   Send     hands the chunks, as they are now, to the connection and goes on at once;
+//   Send     hands the chunks, as they are now, to the connection and continues at once;
 //   Receive  waits for the next message of the connection and stores it;
 //   Reduce   the same, but adds it to what the rank holds;
 //   Wait     waits until another lane of the same rank has taken so many steps;

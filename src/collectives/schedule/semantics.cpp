@@ -12,11 +12,11 @@ namespace {
 
 using Contributions = std::uint64_t;  // Bit r: the data of rank r; 0: nothing.
 
-constexpr int kMostRanks = 64;
+constexpr int kMaxRanks = 64;
 
 std::string name_of(Contributions value) {
   std::string text = "{";
-  for (int rank = 0; rank < kMostRanks; ++rank) {
+  for (int rank = 0; rank < kMaxRanks; ++rank) {
     if ((value >> rank & 1U) != 0) {
       text += (text.size() > 1 ? ", " : "") + std::to_string(rank);
     }
@@ -360,7 +360,7 @@ class Prover {
 }  // namespace
 
 std::optional<Violation> find_violation(const Schedule& schedule) {
-  CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMostRanks,
+  CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMaxRanks,
         "the prover takes 1 to 64 ranks");
   std::optional<Violation> violation = Prover(schedule).run(false);
   return violation ? violation : Prover(schedule).run(true);

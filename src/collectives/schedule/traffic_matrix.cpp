@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 // 4,096 ranks then have less than 2^62 bytes in all.
-constexpr std::int64_t kMostBytes = std::int64_t{256} << 30;
+constexpr std::int64_t kMaxBytes = std::int64_t{256} << 30;
 constexpr std::string_view kSeparators = " \t\r,";
 
 class MatrixReader {
@@ -72,8 +72,8 @@ class MatrixReader {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || value < 0 ||
-        value > kMostBytes) {
-      fail(column, fmt::format("expected a number of bytes from 0 to {}, found {}", kMostBytes,
+        value > kMaxBytes) {
+      fail(column, fmt::format("expected a number of bytes from 0 to {}, found {}", kMaxBytes,
                                in_quotes(word)));
     }
     return value;
@@ -106,11 +106,11 @@ Bytes TrafficMatrix::received(int target) const {
 }
 
 Bytes TrafficMatrix::largest() const {
-  Bytes most;
+  Bytes max;
   for (int rank = 0; rank < ranks; ++rank) {
-    most = std::max({most, sent(rank), received(rank)});
+    max = std::max({max, sent(rank), received(rank)});
   }
-  return most;
+  return max;
 }
 
 TrafficMatrix read_traffic_matrix(std::string_view text, const std::string& name) {

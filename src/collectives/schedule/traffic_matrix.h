@@ -28,7 +28,7 @@ struct TrafficMatrix {
 };
 
 // One line for each source, one number of bytes for each target, separated by blanks or commas;
-// what follows a # and empty lines are left out. `name` stands for the file in errors. Throws
+// what follows a # and empty lines are left out. `name` represents the file in errors. Throws
 // ConfigError "NAME:LINE:COLUMN: ..." unless there are as many numbers in every line as lines, none
 // of them negative or more than 256 GiB.
 [[nodiscard]] TrafficMatrix read_traffic_matrix(std::string_view text, const std::string& name);

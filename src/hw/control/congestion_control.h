@@ -55,7 +55,7 @@ class SenderControl {
       return Row::rate(flow, now, *settings_);
     });
   }
-  // Whether the pace stands for a window below one packet. Above, ACKs release packets, not time.
+  // Whether the pace represents a window below one packet. Above, ACKs release packets, not time.
   [[nodiscard]] bool pauses() const {
     return visit_control(
         state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::pauses(flow); });

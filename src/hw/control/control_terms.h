@@ -42,7 +42,7 @@ struct IntHop {
   std::uint32_t port = 0;        // Which one it is: the path id of HPCC's paper, link by link.
 };
 
-inline constexpr std::size_t kMostIntHops = 8;
+inline constexpr std::size_t kMaxIntHops = 8;
 
 // The last INT that ACKs brought of each link of a path.
 struct IntMemory {
@@ -53,7 +53,7 @@ struct IntMemory {
     std::uint32_t port = 0;
   };
   std::uint8_t hops = 0;  // 0: nothing seen yet.
-  std::array<Seen, kMostIntHops> seen{};
+  std::array<Seen, kMaxIntHops> seen{};
 };
 
 // The contents of an ACK. Sizes count as the window does; the engine says whether that is wire

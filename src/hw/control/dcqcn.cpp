@@ -47,7 +47,7 @@ void cut_fields(Fields& fields, DcqcnSettings& settings) {
                   "Time without a CNP after which alpha falls, or between ticks.");
   fields.required("alpha_weight", settings.alpha_weight, control::kShare,
                   "A cut takes this share of alpha.");
-  fields.required("least_share", settings.least_share, control::kShare,
+  fields.required("least_share", settings.min_share, control::kShare,
                   "What one cut leaves of the rate at least.");
   fields.where(settings.timing == CutTiming::Periodic, [&] {
     fields.required("cut_interval", settings.cut_interval, control::kSomeTime,
@@ -155,8 +155,8 @@ void DcqcnReaction::cut(double alpha, SimTime now) {
   if (settings_->clamp_target || has_increased) {
     target_ = rate_;
   }
-  const double share = std::max(1.0 - alpha * settings_->alpha_weight, settings_->least_share);
-  rate_ = std::max(real(settings_->least), rate_ * share);
+  const double share = std::max(1.0 - alpha * settings_->alpha_weight, settings_->min_share);
+  rate_ = std::max(real(settings_->min), rate_ * share);
   timer_count_ = 0;
   byte_count_ = 0;
   bytes_ = 0;
@@ -166,13 +166,13 @@ void DcqcnReaction::cut(double alpha, SimTime now) {
 
 void DcqcnReaction::increase() {
   const bool by_bytes = settings_->byte_counter > Bytes(0);
-  const std::int64_t most = by_bytes ? std::max(timer_count_, byte_count_) : timer_count_;
-  const std::int64_t least = by_bytes ? std::min(timer_count_, byte_count_) : timer_count_;
+  const std::int64_t max = by_bytes ? std::max(timer_count_, byte_count_) : timer_count_;
+  const std::int64_t min = by_bytes ? std::min(timer_count_, byte_count_) : timer_count_;
   const std::int64_t threshold = settings_->threshold;
   const bool is_recovery =
-      settings_->fast_recovery == FastRecovery::Below ? most < threshold : most <= threshold;
-  if (!is_recovery && least > threshold) {
-    const double steps = settings_->hyper_grows ? static_cast<double>(least - threshold) : 1.0;
+      settings_->fast_recovery == FastRecovery::Below ? max < threshold : max <= threshold;
+  if (!is_recovery && min > threshold) {
+    const double steps = settings_->hyper_grows ? static_cast<double>(min - threshold) : 1.0;
     target_ += steps * real(settings_->hyper);
   } else if (!is_recovery) {
     target_ += real(settings_->additive);
@@ -242,7 +242,7 @@ void DcqcnControl::fields(Fields& fields, DcqcnProfile& profile) {
                   "Whether every cut sets the target to the rate before it.");
   fields.required("clamp_after_timer", settings.clamp_after_timer, control::kFlag,
                   "Whether a cut after an increase by the timer does.");
-  fields.required("least_rate", profile.least, control::PerRate{}, "No cut goes below.");
+  fields.required("least_rate", profile.min, control::PerRate{}, "No cut goes below.");
   fields.required("additive_increase", profile.additive, control::PerRate{},
                   "R_AI, an additive increase.");
   fields.required("hyper_increase", profile.hyper, control::PerRate{}, "R_HAI, a hyper increase.");
@@ -257,7 +257,7 @@ void DcqcnControl::fields(Fields& fields, DcqcnProfile& profile) {
 DcqcnSettings DcqcnControl::settings(const DcqcnProfile& profile, const PortTerms& port) {
   DcqcnSettings settings = profile.settings;
   settings.line = port.line;
-  settings.least = std::min(profile.least.at(port.line), port.line);
+  settings.min = std::min(profile.min.at(port.line), port.line);
   settings.additive = profile.additive.at(port.line);
   settings.hyper = profile.hyper.at(port.line);
   settings.window = profile.has_window ? bdp(port) : Bytes(0);

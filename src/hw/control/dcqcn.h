@@ -28,7 +28,7 @@ enum class FastRecovery : std::uint8_t { Below, UpTo };
 
 struct DcqcnSettings {
   Bandwidth line{};      // The rate of the port: where flows start, and the cap of the target.
-  Bandwidth least{};     // No cut goes below.
+  Bandwidth min{};       // No cut goes below.
   Bandwidth additive{};  // R_AI
   Bandwidth hyper{};     // R_HAI
   double g = 1.0 / 256;
@@ -47,7 +47,7 @@ struct DcqcnSettings {
   bool clamp_after_timer = true;  // So does a cut after an increase by the timer.
   bool cap_target = true;         // The target stays within the line rate.
   double alpha_weight = 0.5;      // A cut takes this share of alpha.
-  double least_share = 0.0;       // What one cut leaves of the rate at least.
+  double min_share = 0.0;         // What one cut leaves of the rate at least.
   Bandwidth first_rate{};         // Periodic: the rate that the first CNP sets; 0: no change.
   // The bytes that may be in flight at the line rate, as some simulators have it; the window falls
   // with the rate. 0: no window.
@@ -152,7 +152,7 @@ class DcqcnNotification {
 
 struct DcqcnProfile {
   DcqcnSettings settings{};  // Without what depends on the port.
-  RateRule least{};
+  RateRule min{};
   RateRule additive{};
   RateRule hyper{};
   bool has_window = false;  // Line rate x base RTT, narrowing with the rate.

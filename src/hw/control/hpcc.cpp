@@ -15,7 +15,7 @@ constexpr std::uint64_t kSentWrap = kSentUnit << 20;
 constexpr std::int64_t kTimeUnit = 1000;  // Picoseconds.
 constexpr std::int64_t kTimeWrap = kTimeUnit << 24;
 constexpr std::int64_t kQueueUnit = 80;
-constexpr std::int64_t kMostQueue = ((std::int64_t{1} << 17) - 1) * kQueueUnit;
+constexpr std::int64_t kMaxQueue = ((std::int64_t{1} << 17) - 1) * kQueueUnit;
 
 double per_picosecond(Bandwidth rate) {
   return static_cast<double>(rate.bits_per_second()) / 8e12;
@@ -42,7 +42,7 @@ IntHop rounded_to_wire(const IntHop& hop) {
   IntHop wire = hop;
   wire.time = SimTime(hop.time.picoseconds() / kTimeUnit * kTimeUnit % kTimeWrap);
   wire.sent_bytes = hop.sent_bytes / kSentUnit * kSentUnit % kSentWrap;
-  wire.queue = Bytes(std::min(hop.queue.count() / kQueueUnit * kQueueUnit, kMostQueue));
+  wire.queue = Bytes(std::min(hop.queue.count() / kQueueUnit * kQueueUnit, kMaxQueue));
   return wire;
 }
 
@@ -73,7 +73,7 @@ double Hpcc::bytes_between(const Seen& seen, const IntHop& hop) const {
 
 void Hpcc::measure(std::span<const IntHop> hops, const IntMemory& memory) {
   const double rtt = settings_->base_rtt.real_picoseconds();
-  double most = 0.0;
+  double max = 0.0;
   double interval = 0.0;
   for (std::size_t i = 0; i < hops.size(); ++i) {
     const SimTime time = time_between(memory.seen[i], hops[i]);
@@ -84,21 +84,20 @@ void Hpcc::measure(std::span<const IntHop> hops, const IntMemory& memory) {
     const double sent = bytes_between(memory.seen[i], hops[i]) / time.real_picoseconds();
     const auto queue = static_cast<double>(std::min(hops[i].queue, memory.seen[i].queue).count());
     const double use = queue / (link * rtt) + sent / link;
-    if (use > most) {
-      most = use;
+    if (use > max) {
+      max = use;
       interval = time.real_picoseconds();
     }
   }
   const double weight = std::min(interval, rtt) / rtt;
-  utilisation_ = (1.0 - weight) * utilisation_ + weight * most;
+  utilisation_ = (1.0 - weight) * utilisation_ + weight * max;
 }
 
 void Hpcc::update(bool is_full) {
-  const double least =
-      settings_->least_window > 0.0 ? settings_->least_window : settings_->additive;
+  const double min = settings_->min_window > 0.0 ? settings_->min_window : settings_->additive;
   const bool is_over = utilisation_ >= settings_->eta || stage_ >= settings_->max_stage;
   const double scaled = is_over ? reference_ / (utilisation_ / settings_->eta) : reference_;
-  window_ = std::clamp(scaled + settings_->additive, std::min(least, first_window_), first_window_);
+  window_ = std::clamp(scaled + settings_->additive, std::min(min, first_window_), first_window_);
   if (is_full) {
     stage_ = is_over ? 0 : stage_ + 1;
     reference_ = window_;
@@ -108,7 +107,7 @@ void Hpcc::update(bool is_full) {
 void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops,
                   IntMemory* other) {
   IntMemory& memory = other == nullptr ? memory_ : *other;
-  hops = hops.first(std::min(hops.size(), kMostIntHops));
+  hops = hops.first(std::min(hops.size(), kMaxIntHops));
   if (!is_known_path(memory, hops)) {
     remember(memory, hops);
     last_update_ = next;
@@ -139,7 +138,7 @@ HpccSettings HpccControl::settings(const HpccProfile& profile, const PortTerms& 
   settings.base_rtt = port.base_rtt;
   const auto rate = static_cast<double>(profile.additive.at(port.line).bits_per_second());
   settings.additive = rate / 8.0 * port.base_rtt.seconds();
-  settings.least_window = static_cast<double>(port.packet.count());
+  settings.min_window = static_cast<double>(port.packet.count());
   return settings;
 }
 

@@ -23,12 +23,12 @@ namespace trainyard {
 inline constexpr Bytes kIntWireBytes{42};
 
 struct HpccSettings {
-  Bandwidth line{};    // The rate of the NIC: the first window is line x base_rtt.
-  SimTime base_rtt{};  // T, the base RTT of the whole network.
-  double eta = 0.95;   // What a link is used to.
-  int max_stage = 5;   // Additive steps before the next multiplicative one.
-  double additive{};   // W_AI in bytes; window x (1 - eta) / flows is its largest sensible value.
-  double least_window{};       // The window never falls below; 0 takes W_AI.
+  Bandwidth line{};     // The rate of the NIC: the first window is line x base_rtt.
+  SimTime base_rtt{};   // T, the base RTT of the whole network.
+  double eta = 0.95;    // What a link is used to.
+  int max_stage = 5;    // Additive steps before the next multiplicative one.
+  double additive{};    // W_AI in bytes; window x (1 - eta) / flows is its largest sensible value.
+  double min_window{};  // The window never falls below; 0 takes W_AI.
   bool wire_counters = false;  // Hops come through rounded_to_wire(): times and bytes wrap.
 };
 
@@ -38,7 +38,7 @@ class Hpcc {
   explicit Hpcc(const HpccSettings& settings);
 
   // An ACK for everything before `acked` has come, `next` is the next byte to be sent, `hops` are
-  // the links of the path in order. Hops beyond kMostIntHops are not looked at. On another path
+  // the links of the path in order. Hops beyond kMaxIntHops are not looked at. On another path
   // than that of the ACK before, measuring begins anew. A flow over several paths, which the paper
   // does not have, gives the memory of the one that the packet took: there is one window, for which
   // each ACK counts that compares links with what they did before.

@@ -29,12 +29,12 @@ Nscc::Nscc(const NsccSettings& settings)
 }
 
 double Nscc::largest_window() const {
-  return settings_->most_window * bytes_in(settings_->port.line, base_);
+  return settings_->max_window * bytes_in(settings_->port.line, base_);
 }
 
 void Nscc::bound() {
-  const auto least = static_cast<double>(settings_->port.packet.count());
-  window_ = std::max(least, std::min(window_, largest_window()));
+  const auto min = static_cast<double>(settings_->port.packet.count());
+  window_ = std::max(min, std::min(window_, largest_window()));
 }
 
 void Nscc::average(double delay, bool is_marked) {
@@ -141,11 +141,11 @@ void Nscc::on_loss(SimTime now) {
 }
 
 void NsccControl::fields(Fields& fields, NsccProfile& profile) {
-  constexpr int kMostGate = 30;
+  constexpr int kMaxGate = 30;
   NsccSettings& settings = profile.settings;
   fields.required("target", profile.target, control::kSomeFactor,
                   "Target of the queueing delay, in base RTTs.");
-  fields.required("most_window", settings.most_window, control::kSomeFactor,
+  fields.required("most_window", settings.max_window, control::kSomeFactor,
                   "The largest window, in units of line rate x base RTT.");
   fields.required("delay_weight", settings.delay_weight, control::kShare,
                   "Weight of a new delay in the average.");
@@ -164,7 +164,7 @@ void NsccControl::fields(Fields& fields, NsccProfile& profile) {
                   "Packets between two adjustments of the window.");
   fields.required("qa_threshold", settings.qa_threshold, control::kFactor,
                   "The delay that quick adapt acts on, in targets.");
-  fields.required("qa_gate", settings.qa_gate, Cited{Whole{0, kMostGate}},
+  fields.required("qa_gate", settings.qa_gate, Cited{Whole{0, kMaxGate}},
                   "The power of two that divides the largest window for quick adapt.");
   fields.required("qa_scaling", settings.qa_scaling, control::kSomeFactor,
                   "The share of what came that quick adapt takes as window.");

@@ -16,7 +16,7 @@
 // grows by fi_scale acked instead, until a larger delay comes. Quick adapt: at the end of an
 // interval base + t, after a loss or a delay beyond qa_threshold t, a flow of which less than the
 // largest window / 2^qa_gate came takes what came as its window, and ignores marks of what was in
-// flight by then. The least window is one packet; the largest, and the first, is `most_window` x
+// flight by then. The least window is one packet; the largest, and the first, is `max_window` x
 // line rate x base.
 //
 // Increases are packets, scaled by a = line rate x base RTT / (reference rate x reference RTT);
@@ -36,7 +36,7 @@ namespace trainyard {
 struct NsccSettings {
   PortTerms port{};
   SimTime target{};  // t
-  double most_window = 1.5;
+  double max_window = 1.5;
   double delay_weight = 0.0125;  // w
   double alpha = 4.0;            // Packets per window without any delay.
   double fi = 5.0;               // Packets per window.

@@ -6,7 +6,7 @@
 //
 // EQDS leaves some rules open, or puts them into the data packets. They are settled here so that no
 // packet that is lost can stop a flow for ever: requests and grants carry sums since the start, so
-// that a later one stands for those before it; a sender that waits in vain asks again, after
+// that a later one represents those before it; a sender that waits in vain asks again, after
 // `patience`, twice that, and so on; a pacer whose window is full and to which no data come for
 // that time takes what is missing for lost.
 #pragma once

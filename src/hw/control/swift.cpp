@@ -23,13 +23,13 @@ Bandwidth one_in(Bytes packet, SimTime time) {
 Swift::Swift(const SwiftSettings& settings)
     : settings_(&settings),
       a_(settings.flow_range.real_picoseconds() /
-         (1.0 / std::sqrt(settings.flow_least) - 1.0 / std::sqrt(settings.flow_most))),
-      b_(-a_ / std::sqrt(settings.flow_most)),
+         (1.0 / std::sqrt(settings.flow_min) - 1.0 / std::sqrt(settings.flow_max))),
+      b_(-a_ / std::sqrt(settings.flow_max)),
       fabric_(settings.first_window),
-      host_(settings.most_window) {
-  CHECK(settings.flow_least > 0.0 && settings.flow_least < settings.flow_most,
+      host_(settings.max_window) {
+  CHECK(settings.flow_min > 0.0 && settings.flow_min < settings.flow_max,
         "flow scaling over no range");
-  CHECK(settings.least_window > 0.0 && settings.least_window <= settings.most_window,
+  CHECK(settings.min_window > 0.0 && settings.min_window <= settings.max_window,
         "windows over no range");
 }
 
@@ -41,7 +41,7 @@ double Swift::exact_target(int hops) const {
 }
 
 double Swift::bounded(double window) const {
-  return std::clamp(window, settings_->least_window, settings_->most_window);
+  return std::clamp(window, settings_->min_window, settings_->max_window);
 }
 
 double Swift::updated(double window, double delay, double target, double packets,
@@ -90,7 +90,7 @@ void Swift::on_loss(SimTime now) {
 
 void Swift::on_timeout(SimTime now) {
   if (++timeouts_ >= settings_->reset_timeouts) {
-    fabric_ = settings_->least_window;
+    fabric_ = settings_->min_window;
     return;
   }
   back_off(now);
@@ -116,25 +116,25 @@ void SwiftControl::fields(Fields& fields, SwiftProfile& profile) {
   fields.required("hop_target", settings.hop_target, control::kTime, "Target of each hop.");
   fields.required("flow_range", settings.flow_range, control::kTime,
                   "The most that small windows add to the target.");
-  fields.required("flow_least", settings.flow_least, Cited{kPackets},
+  fields.required("flow_least", settings.flow_min, Cited{kPackets},
                   "The window that adds all of it, in packets.");
-  fields.required("flow_most", settings.flow_most, Cited{kPackets},
+  fields.required("flow_most", settings.flow_max, Cited{kPackets},
                   "The window that adds nothing, in packets.");
   fields.required("host_target", settings.host_target, Cited{OrOff{SomeTime{}}},
                   "Target of the receiving host's delay.");
-  fields.required("least_window", settings.least_window, Cited{Number{1e-6, 1.0}},
+  fields.required("least_window", settings.min_window, Cited{Number{1e-6, 1.0}},
                   "The least window, in packets.");
   fields.required("reset_timeouts", settings.reset_timeouts, control::kCount,
                   "So many timeouts in a row set the least window.");
   fields.required("first_window", profile.first_window, control::kSomeFactor,
                   "The first window, in units of line rate x base RTT.");
-  fields.required("most_window", profile.most_window, control::kSomeFactor,
+  fields.required("most_window", profile.max_window, control::kSomeFactor,
                   "The largest window, in the same units.");
   fields.check([&](const ConfigNode& node) {
-    const auto at_least = [&](std::string_view key, double least, double most) {
-      static_cast<void>(node.required(key).required("value").as_number(least, most));
+    const auto at_least = [&](std::string_view key, double min, double max) {
+      static_cast<void>(node.required(key).required("value").as_number(min, max));
     };
-    at_least("flow_most", settings.flow_least * 1.001, kPackets.most);
+    at_least("flow_most", settings.flow_min * 1.001, kPackets.max);
     at_least("most_window", profile.first_window, control::kMany);
   });
 }
@@ -144,7 +144,7 @@ SwiftSettings SwiftControl::settings(const SwiftProfile& profile, const PortTerm
   const double packets =
       static_cast<double>(bdp(port).count()) / static_cast<double>(port.packet.count());
   settings.first_window = packets * profile.first_window;
-  settings.most_window = packets * profile.most_window;
+  settings.max_window = packets * profile.max_window;
   return settings;
 }
 

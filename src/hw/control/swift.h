@@ -28,12 +28,12 @@ struct SwiftSettings {
   SimTime base_target = microseconds(25);
   SimTime hop_target = microseconds(1);  // h
   SimTime flow_range = microseconds(50);
-  double flow_least = 0.1;   // fs_min
-  double flow_most = 100.0;  // fs_max
-  SimTime host_target{};     // Of the receiving host's delay; 0: no window for it.
+  double flow_min = 0.1;    // fs_min
+  double flow_max = 100.0;  // fs_max
+  SimTime host_target{};    // Of the receiving host's delay; 0: no window for it.
   double first_window = 10.0;
-  double least_window = 0.001;
-  double most_window = 1000.0;
+  double min_window = 0.001;
+  double max_window = 1000.0;
   int reset_timeouts = 5;  // So many timeouts in a row set the least window.
 };
 
@@ -92,7 +92,7 @@ class Swift {
 struct SwiftProfile {
   SwiftSettings settings{};
   double first_window = 1.0;
-  double most_window = 2.0;
+  double max_window = 2.0;
 };
 
 struct SwiftControl : ControlDefaults {

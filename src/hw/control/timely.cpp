@@ -21,7 +21,7 @@ void TimelyControl::fields(Fields& fields, TimelyProfile& profile) {
       high.fail("a time not below `low`", high.found());
     }
   });
-  fields.required("least_rtt", settings.least_rtt, control::kSomeTime,
+  fields.required("least_rtt", settings.min_rtt, control::kSomeTime,
                   "The RTT that differences are divided by.");
   fields.required("hyper_after", settings.hyper_after, control::kCount,
                   "Increases before they grow faster.");
@@ -29,14 +29,14 @@ void TimelyControl::fields(Fields& fields, TimelyProfile& profile) {
                   "Additive steps of such an increase.");
   fields.required("segment", settings.segment, control::kSomeBytes, "Bytes of one measurement.");
   fields.required("additive_increase", profile.additive, control::PerRate{}, "An additive step.");
-  fields.required("least_rate", profile.least, control::PerRate{}, "No decrease goes below.");
+  fields.required("least_rate", profile.min, control::PerRate{}, "No decrease goes below.");
 }
 
 TimelySettings TimelyControl::settings(const TimelyProfile& profile, const PortTerms& port) {
   TimelySettings settings = profile.settings;
   settings.line = port.line;
   settings.additive = profile.additive.at(port.line);
-  settings.least = std::min(profile.least.at(port.line), port.line);
+  settings.min = std::min(profile.min.at(port.line), port.line);
   return settings;
 }
 

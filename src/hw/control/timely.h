@@ -25,13 +25,13 @@ namespace trainyard {
 
 struct TimelySettings {
   Bandwidth line{};
-  Bandwidth least{};
+  Bandwidth min{};
   Bandwidth additive{};   // delta
   double weight = 0.875;  // a
   double beta = 0.8;
   SimTime low = microseconds(50);
   SimTime high = microseconds(500);
-  SimTime least_rtt = microseconds(20);
+  SimTime min_rtt = microseconds(20);
   int hyper_after = 5;       // Completions with a falling RTT in a row.
   double hyper_steps = 5.0;  // N from then on.
   Bytes segment{16'384};     // Acknowledged bytes that make a completion.
@@ -42,7 +42,7 @@ class Timely {
  public:
   explicit Timely(const TimelySettings& settings)
       : settings_(&settings), rate_(static_cast<double>(settings.line.bits_per_second())) {
-    CHECK(settings.line > Bandwidth(0) && settings.least_rtt > SimTime(), "no rate or no RTT");
+    CHECK(settings.line > Bandwidth(0) && settings.min_rtt > SimTime(), "no rate or no RTT");
   }
 
   // `size` bytes more are acknowledged, the last of them `rtt` after they were sent.
@@ -62,7 +62,7 @@ class Timely {
     const double change = static_cast<double>((rtt - previous_).picoseconds());
     previous_ = rtt;
     difference_ = (1.0 - settings_->weight) * difference_ + settings_->weight * change;
-    update(rtt, difference_ / static_cast<double>(settings_->least_rtt.picoseconds()));
+    update(rtt, difference_ / static_cast<double>(settings_->min_rtt.picoseconds()));
   }
 
   [[nodiscard]] Bandwidth rate() const { return Bandwidth(std::llround(rate_)); }
@@ -81,7 +81,7 @@ class Timely {
     } else {
       rate_ *= 1.0 - settings_->beta * gradient;
     }
-    rate_ = std::clamp(rate_, static_cast<double>(settings_->least.bits_per_second()),
+    rate_ = std::clamp(rate_, static_cast<double>(settings_->min.bits_per_second()),
                        static_cast<double>(settings_->line.bits_per_second()));
   }
 
@@ -96,7 +96,7 @@ class Timely {
 struct TimelyProfile {
   TimelySettings settings{};
   RateRule additive{};
-  RateRule least{};
+  RateRule min{};
 };
 
 struct TimelyControl : ControlDefaults {

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kPreambleBytes = 8;
 inline constexpr std::int64_t kInterFrameGapBytes = 12;
 inline constexpr std::int64_t kEthernetHeaderBytes = 14;
 inline constexpr std::int64_t kFrameCheckBytes = 4;
-inline constexpr std::int64_t kLeastFrameBytes = 64;  // From the header to the FCS.
+inline constexpr std::int64_t kMinFrameBytes = 64;  // From the header to the FCS.
 inline constexpr std::int64_t kIpv4Bytes = 20;
 inline constexpr std::int64_t kUdpBytes = 8;
 inline constexpr std::int64_t kBthBytes = 12;
@@ -77,7 +77,7 @@ inline constexpr std::int64_t kCreditBlockBytes = 64;
   }
   const std::int64_t frame =
       kEthernetHeaderBytes + kIpv4Bytes + kUdpBytes + transport + kFrameCheckBytes;
-  return Bytes(frame < kLeastFrameBytes ? kLeastFrameBytes : frame);
+  return Bytes(frame < kMinFrameBytes ? kMinFrameBytes : frame);
 }
 
 // All that takes time on the line: with preamble and gap of Ethernet.

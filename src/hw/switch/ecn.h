@@ -40,8 +40,8 @@ class RedMarker {
  public:
   explicit RedMarker(const RedProfile& profile)
       : kmin_(profile.kmin.count()), kmax_(profile.kmax.count()) {
-    constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;  // Products stay within 64 bits.
-    CHECK(kmin_ >= 0 && kmin_ <= kmax_ && kmax_ <= kMostBytes, "not 0 <= Kmin <= Kmax <= 2 GiB");
+    constexpr std::int64_t kMaxBytes = std::int64_t{1} << 31;  // Products stay within 64 bits.
+    CHECK(kmin_ >= 0 && kmin_ <= kmax_ && kmax_ <= kMaxBytes, "not 0 <= Kmin <= Kmax <= 2 GiB");
     CHECK(profile.pmax >= 0.0 && profile.pmax <= 1.0, "Pmax is no probability");
     constexpr double kOne = 4294967296.0;  // 2^32
     pmax_ = static_cast<std::uint64_t>(std::llround(profile.pmax * kOne));

@@ -15,7 +15,7 @@
 namespace trainyard {
 
 // A sender never has more blocks open at once, so that wrapped counters can be compared.
-inline constexpr std::int64_t kMostCredits = 2048;
+inline constexpr std::int64_t kMaxCredits = 2048;
 
 // Blocks that keep a lane of this rate busy: a round trip, the time in which updates are made, a
 // packet under way in each direction.

@@ -5,9 +5,9 @@ namespace trainyard {
 namespace {
 
 void check_threshold(const BufferThreshold& threshold) {
-  constexpr int kLeastAlpha = -7;
-  constexpr int kMostAlpha = 6;
-  CHECK(threshold.alpha_exponent >= kLeastAlpha && threshold.alpha_exponent <= kMostAlpha,
+  constexpr int kMinAlpha = -7;
+  constexpr int kMaxAlpha = 6;
+  CHECK(threshold.alpha_exponent >= kMinAlpha && threshold.alpha_exponent <= kMaxAlpha,
         "alpha is no power of two from 1/128 to 64");
   CHECK(threshold.limit >= Bytes(0), "a negative limit");
 }

@@ -17,7 +17,7 @@ namespace trainyard {
 using Psn = std::uint64_t;
 
 // Numbers have 24 bits on the wire, of which only half may be on their way.
-inline constexpr std::int64_t kMostOutstanding = std::int64_t{1} << 23;
+inline constexpr std::int64_t kMaxOutstanding = std::int64_t{1} << 23;
 
 // 4.096 us x 2^exponent, as the attribute `timeout` of a queue pair counts; exponents are 1 ... 31,
 // and 0 means never. Devices wait up to four times as long.
@@ -29,7 +29,7 @@ inline constexpr std::int64_t kMostOutstanding = std::int64_t{1} << 23;
 struct RetrySettings {
   SimTime timeout = retransmission_timeout(20);  // NCCL's NCCL_IB_TIMEOUT.
   int retries = 7;                               // NCCL_IB_RETRY_CNT; one more is an error.
-  std::int64_t window = kMostOutstanding;        // Packets without an ACK.
+  std::int64_t window = kMaxOutstanding;         // Packets without an ACK.
 };
 
 // The requester.

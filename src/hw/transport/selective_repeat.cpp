@@ -13,7 +13,7 @@ constexpr Psn kWordBits = 64;
 
 // Words of a ring that holds `window` packets wherever they begin.
 std::size_t words_for(std::int64_t window) {
-  CHECK(window > 0 && window <= kMostOutstanding, "no window of packets");
+  CHECK(window > 0 && window <= kMaxOutstanding, "no window of packets");
   return std::bit_ceil(static_cast<Psn>(window) / kWordBits + 2);
 }
 

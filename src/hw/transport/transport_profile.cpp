@@ -17,13 +17,13 @@
 namespace trainyard {
 namespace {
 
-constexpr int kPriorityMost = kPriorities - 1;
+constexpr int kPriorityMax = kPriorities - 1;
 
 // The exponent of a power of two from 1/128 to 64.
 int alpha_exponent(const ConfigNode& value) {
-  constexpr double kLeast = 1.0 / 128;
-  constexpr double kMost = 64.0;
-  const double alpha = value.as_number(kLeast, kMost);
+  constexpr double kMin = 1.0 / 128;
+  constexpr double kMax = 64.0;
+  const double alpha = value.as_number(kMin, kMax);
   int exponent = 0;
   if (std::frexp(alpha, &exponent) != 0.5) {
     value.fail("a power of two from 1/128 to 64", value.found());
@@ -44,7 +44,7 @@ ControlProfile load_control(const std::filesystem::path& folder,
   return ControlProfile::load(folder / (names[name.as_choice(choices)] + ".yaml"));
 }
 
-constexpr Whole kPriority{0, kPriorityMost};
+constexpr Whole kPriority{0, kPriorityMax};
 constexpr std::array<std::string_view, 3> kHeadrooms{"standard", "sonic", "ns3"};
 constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
 constexpr std::array<std::string_view, 2> kWatchdogs{"off", "on"};
@@ -104,8 +104,8 @@ void queue_fields(Fields& fields, QueueProfile& queues) {
 }
 
 std::uint32_t table_entries(const ConfigNode& node) {
-  constexpr int kMostEntries = 1 << 24;
-  const auto entries = static_cast<std::uint32_t>(node.as_integer(1, kMostEntries));
+  constexpr int kMaxEntries = 1 << 24;
+  const auto entries = static_cast<std::uint32_t>(node.as_integer(1, kMaxEntries));
   if (!std::has_single_bit(entries)) {
     node.fail("a power of two", node.found());
   }
@@ -113,13 +113,13 @@ std::uint32_t table_entries(const ConfigNode& node) {
 }
 
 void adaptive_fields(Fields& fields, AdaptiveOptions& adaptive) {
-  constexpr int kMostGrades = 1'000'000;
+  constexpr int kMaxGrades = 1'000'000;
   fields.required("unit", adaptive.unit, Cited{Choice{kUnits}},
                   "What a switch chooses a port for.");
   fields.required("step", adaptive.grades.step, kSomeBytes, "Bytes of a grade of a queue.");
-  fields.required("grades", adaptive.grades.grades, Cited{Whole{1, kMostGrades}},
+  fields.required("grades", adaptive.grades.grades, Cited{Whole{1, kMaxGrades}},
                   "How many grades there are.");
-  fields.required("slack", adaptive.grades.slack, Cited{Whole{0, kMostGrades}},
+  fields.required("slack", adaptive.grades.slack, Cited{Whole{0, kMaxGrades}},
                   "Grades by which a flowlet may be worse off and stay.");
   fields.required("gap", adaptive.gap, kSomeTime, "A flowlet begins after such a pause.");
   fields.required("entries", adaptive.entries, Cited{Via{Whole{1, 1 << 24}, table_entries}},
@@ -165,22 +165,22 @@ struct PathMtu {
 };
 
 void rdma_fields(Fields& fields, RdmaProfile& rdma) {
-  constexpr int kMostTimeout = 31;
-  constexpr int kMostRetries = 7;
+  constexpr int kMaxTimeout = 31;
+  constexpr int kMaxRetries = 7;
   const auto timeout = [](const ConfigNode& node) {
-    return retransmission_timeout(static_cast<int>(node.as_integer(0, kMostTimeout)));
+    return retransmission_timeout(static_cast<int>(node.as_integer(0, kMaxTimeout)));
   };
   fields.required("path_mtu", rdma, PathMtu{}, "Payload of a packet.");
   fields.required("data_priority", rdma.data_priority, Cited{kPriority}, "Priority of data.");
   fields.required("control_priority", rdma.control_priority, Cited{kPriority},
                   "Priority of ACKs, NAKs and CNPs.");
-  fields.required("ack_every", rdma.ack_every, Cited{Whole{0, kMostOutstanding / 2}},
+  fields.required("ack_every", rdma.ack_every, Cited{Whole{0, kMaxOutstanding / 2}},
                   "Packets between ACKs, beside those at the ends of messages.");
   fields.required("recovery", rdma.recovery, Cited{Choice{retransmission_names()}},
                   "What is sent again after a loss.");
-  fields.required("timeout", rdma.retry.timeout, Cited{Via{Whole{0, kMostTimeout}, timeout}},
+  fields.required("timeout", rdma.retry.timeout, Cited{Via{Whole{0, kMaxTimeout}, timeout}},
                   "Retransmission timeout: 4.096 us times 2 to this power.");
-  fields.required("retries", rdma.retry.retries, Cited{Whole{0, kMostRetries}},
+  fields.required("retries", rdma.retry.retries, Cited{Whole{0, kMaxRetries}},
                   "Timeouts in a row before a connection fails.");
   rdma.selective.retries = rdma.retry.retries;
   fields.required("short_timeout", rdma.selective.short_timeout, kSomeTime,
@@ -190,7 +190,7 @@ void rdma_fields(Fields& fields, RdmaProfile& rdma) {
 }
 
 void preset_fields(Fields& fields, MarkingPreset& preset) {
-  constexpr Bytes kMostThreshold{std::int64_t{1} << 31};
+  constexpr Bytes kMaxThreshold{std::int64_t{1} << 31};
   const auto row_fields = [&](Fields& inner, MarkingPreset::Row& row) {
     inner.where(preset.scaling != EcnScaling::Fixed,
                 [&] { inner.required("rate", row.rate, Rate{}, "The port that the row is for."); });
@@ -198,7 +198,7 @@ void preset_fields(Fields& fields, MarkingPreset& preset) {
     inner.required("kmax", row.red.kmax, Amount{}, "All packets are marked above this queue.");
     inner.required("pmax", row.red.pmax, Number{0.0, 1.0}, "Share of marked packets at `kmax`.");
     inner.check([&](const ConfigNode& node) {
-      if (row.red.kmax < row.red.kmin || row.red.kmax > kMostThreshold) {
+      if (row.red.kmax < row.red.kmin || row.red.kmax > kMaxThreshold) {
         const ConfigNode kmax = node.required("kmax");
         kmax.fail("a size from kmin to 2 GiB", kmax.found());
       }

@@ -48,8 +48,8 @@ float socket_bandwidth(const NcclCpu& cpu) {
     // Emerald Rapids and later, Sapphire Rapids, Skylake, Broadwell and others.
     constexpr std::array<std::pair<int, float>, 3> kModels{
         {{0xCF, 40.0F}, {0x8F, 22.0F}, {0x55, 10.0F}}};
-    for (const auto& [least, bandwidth] : kModels) {
-      if (family == 6 && model >= least) {
+    for (const auto& [min, bandwidth] : kModels) {
+      if (family == 6 && model >= min) {
         return bandwidth;
       }
     }

@@ -10,7 +10,7 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr int kMostChannels = 64;  // MAXCHANNELS of NCCL.
+constexpr int kMaxChannels = 64;  // MAXCHANNELS of NCCL.
 
 // Targets of greatest bandwidth, of those the ones of least type.
 std::vector<int> nearest(const PathTable& table, int source) {
@@ -76,12 +76,12 @@ void Machine::divert(Path& path, const Path& first, const Path& second) {
 // Chooses by fewest links; the first of equally near ones.
 int Machine::nearest_cpu(int gpu) const {
   int nearest = -1;
-  std::size_t least = 0;
+  std::size_t min = 0;
   for (int cpu = 0; cpu < paths_.gpu_cpu.targets(); ++cpu) {
     const std::size_t links = paths_.gpu_cpu.at(gpu, cpu).edges.size();
-    if (links > 0 && (nearest < 0 || links < least)) {
+    if (links > 0 && (nearest < 0 || links < min)) {
       nearest = cpu;
-      least = links;
+      min = links;
     }
   }
   CHECK(nearest >= 0, "every GPU hangs below a CPU");
@@ -314,7 +314,7 @@ std::optional<int> Machine::net_of(int gpu, int channel) const {
 
 std::optional<int> Machine::gpu_of(int net) const {
   const std::vector<int> gpus = nearest_gpus(net);
-  for (int channel = 0; channel < kMostChannels; ++channel) {
+  for (int channel = 0; channel < kMaxChannels; ++channel) {
     for (const int gpu : gpus) {
       if (net_of(gpu, channel) == net) {
         return gpu;

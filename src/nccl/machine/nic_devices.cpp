@@ -86,10 +86,10 @@ std::vector<NicDevice> NicDevices::devices_of(NodeId nic) const {
     nic = group->second.front();
   }
   const int ports = ports_of(nic);
-  const int most = merges_ ? kMostMergedPorts : 1;
+  const int max = merges_ ? kMaxMergedPorts : 1;
   std::vector<NicDevice> devices;
-  for (int port = 0; port < ports; port += most) {
-    devices.push_back({.nic = nic, .first_port = port, .ports = std::min(most, ports - port)});
+  for (int port = 0; port < ports; port += max) {
+    devices.push_back({.nic = nic, .first_port = port, .ports = std::min(max, ports - port)});
   }
   return devices;
 }

@@ -22,7 +22,7 @@
 namespace trainyard::nccl {
 
 // Ports of one adapter that are used as one NIC (src/transport/net_ib: NCCL_IB_MAX_DEVS_PER_NIC).
-inline constexpr int kMostMergedPorts = 4;
+inline constexpr int kMaxMergedPorts = 4;
 
 // One NIC as NCCL sees it: some ports of an adapter, or the first of a group that it represents.
 struct NicDevice {
@@ -46,7 +46,7 @@ class NicDevices {
   [[nodiscard]] const NicDevice& device(int node, int number) const;
   // Returns the devices that a NIC is, or is part of.
   [[nodiscard]] std::vector<NicDevice> devices_of(NodeId nic) const;
-  // NICs that NCCL sees as one. The first stands for all.
+  // NICs that NCCL sees as one. The first represents all.
   [[nodiscard]] std::vector<NodeId> group_of(NodeId nic) const;
   // One for each cable, or NIC of a group, that carries a part of what goes from one device to the
   // other.

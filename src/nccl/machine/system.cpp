@@ -246,7 +246,7 @@ class SystemBuilder {
         continue;
       }
       SystemNet& net = system_.nets[static_cast<std::size_t>(vertex.index)];
-      if (net.ports < kMostMergedPorts) {
+      if (net.ports < kMaxMergedPorts) {
         ++net.ports;
         net.bandwidth += bandwidth;
         net.gdr = net.gdr && port.gdr.value_or(0) == 1;

@@ -26,9 +26,9 @@ ChannelSearch::ChannelSearch(const Machine& machine)
 int ChannelSearch::run(const Candidate& attempt, Candidate& best, int budget) {
   now_ = attempt;
   now_.channels = 0;
-  now_.gpus.assign(static_cast<std::size_t>(now_.most_channels) * static_cast<std::size_t>(gpus_),
+  now_.gpus.assign(static_cast<std::size_t>(now_.max_channels) * static_cast<std::size_t>(gpus_),
                    0);
-  now_.nets.assign(static_cast<std::size_t>(now_.most_channels), {0, 0});
+  now_.nets.assign(static_cast<std::size_t>(now_.max_channels), {0, 0});
   best_ = &best;
   budget_ = budget;
   start_channel();
@@ -273,11 +273,11 @@ void ChannelSearch::complete_channel() {
   ++now_.channels;
   if (is_better()) {
     *best_ = now_;
-    if (now_.channels == now_.most_channels) {
+    if (now_.channels == now_.max_channels) {
       budget_ = -1;
     }
   }
-  if (now_.channels < now_.most_channels) {
+  if (now_.channels < now_.max_channels) {
     start_channel();
   }
   --now_.channels;
@@ -288,7 +288,7 @@ bool ChannelSearch::is_better() const {
   const auto total = [](const Candidate& graph, float bandwidth) {
     return static_cast<float>(graph.channels) * bandwidth;
   };
-  if (now_.channels < now_.least_channels) {
+  if (now_.channels < now_.min_channels) {
     return false;
   }
   if (now_.pattern == GraphPattern::Nvls) {

@@ -27,8 +27,8 @@ struct Candidate {
   GraphPattern pattern = GraphPattern::Ring;
   bool collnet = false;
   int cross_nic = 0;
-  int least_channels = 1;
-  int most_channels = 1;
+  int min_channels = 1;
+  int max_channels = 1;
   float bw_intra = 0.0F;
   float bw_inter = 0.0F;
   float latency_inter = 0.0F;

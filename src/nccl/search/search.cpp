@@ -22,13 +22,13 @@ constexpr int kBudget = 1 << 14;
 constexpr int kBudgetSameChannels = 1 << 8;
 constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
 
-constexpr int kMostRings = 32;        // MAXCHANNELS / 2.
-constexpr int kMostNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
-constexpr int kMostCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
+constexpr int kMaxRings = 32;        // MAXCHANNELS / 2.
+constexpr int kMaxNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
+constexpr int kMaxCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
 
 struct TypeRange {
-  PathType least;
-  PathType most;
+  PathType min;
+  PathType max;
 };
 
 // Returns the range of the paths from every GPU to every other one, or to every NIC.
@@ -37,8 +37,8 @@ TypeRange type_range(const PathTable& table, int gpus, bool skip_self) {
   for (int gpu = 0; gpu < gpus; ++gpu) {
     for (int target = 0; target < table.targets(); ++target) {
       if (!skip_self || gpu != target) {
-        range.least = std::min(range.least, table.at(gpu, target).type);
-        range.most = std::max(range.most, table.at(gpu, target).type);
+        range.min = std::min(range.min, table.at(gpu, target).type);
+        range.max = std::max(range.max, table.at(gpu, target).type);
       }
     }
   }
@@ -106,8 +106,8 @@ Bounds find_bounds(const Machine& machine) {
 // The request of one search.
 struct Request {
   GraphPattern pattern = GraphPattern::Ring;
-  int least_channels = 1;
-  int most_channels = kMostRings;
+  int min_channels = 1;
+  int max_channels = kMaxRings;
   bool collnet = false;
 };
 
@@ -152,27 +152,27 @@ class GraphSearch {
   void prepare(const Request& request) {
     best_ = Candidate{.pattern = request.pattern,
                       .collnet = request.collnet,
-                      .least_channels = request.least_channels,
-                      .most_channels = request.most_channels};
+                      .min_channels = request.min_channels,
+                      .max_channels = request.max_channels};
     const bool may_cross = request.pattern == GraphPattern::Ring ||
                            request.pattern == GraphPattern::BalancedTree ||
                            request.pattern == GraphPattern::SplitTree;
     cross_nic_ = machine_.net_count() > 1 && may_cross ? machine_.options().paths.cross_nic : 0;
     best_.cross_nic = cross_nic_ == 1 ? 1 : 0;
     find_types();
-    best_.type_intra = intra_.least;
-    best_.type_inter = inter_.least;
+    best_.type_intra = intra_.min;
+    best_.type_inter = inter_.min;
     try_same_ = request.pattern != GraphPattern::Nvls;
     best_.same_channels = try_same_;
     if (gpus_ == 1 && request.pattern != GraphPattern::Ring) {
       best_.pattern = GraphPattern::Tree;
     }
     if (request.pattern == GraphPattern::Nvls && !has_nets_) {
-      best_.least_channels = best_.most_channels;  // Every GPU reduces an equal share.
+      best_.min_channels = best_.max_channels;  // Every GPU reduces an equal share.
     }
     if (request.pattern == GraphPattern::Ring && is_split_nvlink(machine_) &&
-        best_.most_channels >= 2 && best_.least_channels == 1) {
-      best_.least_channels = 2;  // The trees, of which there are as many, need two.
+        best_.max_channels >= 2 && best_.min_channels == 1) {
+      best_.min_channels = 2;  // The trees, of which there are as many, need two.
     }
     try_ = best_;
     total_ = bounds_.total;
@@ -182,9 +182,9 @@ class GraphSearch {
       total_ = static_cast<float>(total_ * (devices / (devices - 1)));
     }
     speed_ = 0;
-    const auto least = static_cast<float>(best_.least_channels);
+    const auto min = static_cast<float>(best_.min_channels);
     while (speed_ + 1 < speeds_.size() &&
-           (speeds_[speed_] > bounds_.one || speeds_[speed_] * least > total_)) {
+           (speeds_[speed_] > bounds_.one || speeds_[speed_] * min > total_)) {
       ++speed_;
     }
     try_.bw_intra = try_.bw_inter = speeds_[speed_];
@@ -200,7 +200,7 @@ class GraphSearch {
     if (has_nets_) {
       inter_ = type_range(machine_.paths().gpu_net, gpus_, false);
       if (generation_.searches_all_nic_paths) {
-        inter_.most = PathType::Sys;
+        inter_.max = PathType::Sys;
       }
     }
   }
@@ -248,16 +248,16 @@ class GraphSearch {
   [[nodiscard]] GraphPattern request_pattern() const { return best_.pattern; }
 
   bool relax_types() {
-    const PathType most_intra = has_nets_ ? try_.type_inter : intra_.most;
-    if (try_.type_intra < most_intra &&
+    const PathType max_intra = has_nets_ ? try_.type_inter : intra_.max;
+    if (try_.type_intra < max_intra &&
         (best_.channels == 0 || try_.type_intra < best_.type_intra)) {
       try_.type_intra = next_type(try_.type_intra);
       if (try_.type_intra < PathType::Dis) {
         return true;
       }
     }
-    try_.type_intra = intra_.least;
-    if (has_nets_ && try_.type_inter < inter_.most &&
+    try_.type_intra = intra_.min;
+    if (has_nets_ && try_.type_inter < inter_.max &&
         (best_.channels == 0 || try_.type_inter < best_.type_inter ||
          try_.type_inter < PathType::Pxn)) {
       try_.type_inter = next_type(try_.type_inter);
@@ -265,7 +265,7 @@ class GraphSearch {
         return true;
       }
     }
-    try_.type_inter = inter_.least;
+    try_.type_inter = inter_.min;
     return false;
   }
 
@@ -279,7 +279,7 @@ class GraphSearch {
          best_.channels > kMany)) {
       return;
     }
-    const int channels = std::min(2 * best_.channels, best_.most_channels);
+    const int channels = std::min(2 * best_.channels, best_.max_channels);
     for (int channel = best_.channels; channel < channels; ++channel) {
       const auto from = static_cast<std::size_t>(channel - best_.channels);
       const auto to = static_cast<std::size_t>(channel);
@@ -301,7 +301,7 @@ class GraphSearch {
       ++speed_;
     }
     try_.bw_intra = try_.bw_inter = speeds_[speed_];
-    try_.least_channels = best_.channels;
+    try_.min_channels = best_.channels;
   }
 
   // Asks for more bandwidth with as many channels; false if that makes no sense.
@@ -312,7 +312,7 @@ class GraphSearch {
     }
     if (best_.pattern == GraphPattern::Nvls && try_.bw_inter == best_.bw_inter &&
         try_.bw_inter < try_.bw_intra * 2) {
-      try_.least_channels = try_.most_channels = best_.channels;
+      try_.min_channels = try_.max_channels = best_.channels;
       try_.bw_inter = speeds_[--speed_];
       return true;
     }
@@ -352,7 +352,7 @@ class GraphSearch {
   Candidate try_;
 };
 
-// The decimal that the float stands for.
+// The decimal that the float represents.
 double decimal(float bandwidth) {
   return std::round(static_cast<double>(bandwidth) * 1e4) / 1e4;
 }
@@ -411,23 +411,23 @@ GraphSet search_graphs(const Machine& machine) {
   };
   graphs.ring = *found({.pattern = GraphPattern::Ring});
   const int rings = graphs.ring.channel_count;
-  graphs.tree = *found(
-      {.pattern = GraphPattern::BalancedTree, .least_channels = rings, .most_channels = rings});
+  graphs.tree =
+      *found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
   if (machine.options().collnet && machine.net_count() > 0) {
     graphs.collnet_chain = found({.pattern = GraphPattern::Tree,
-                                  .least_channels = rings,
-                                  .most_channels = rings,
+                                  .min_channels = rings,
+                                  .max_channels = rings,
                                   .collnet = true});
     if (machine.gpu_count() > 1) {
       graphs.collnet_direct =
           found({.pattern = GraphPattern::CollNetDirect,
-                 .most_channels = std::min(kMostCollNetHeads, machine.gpu_count()),
+                 .max_channels = std::min(kMaxCollNetHeads, machine.gpu_count()),
                  .collnet = true});
     }
   }
   if (may_use_nvls(machine) && machine.gpu_count() > 1) {
     graphs.nvls = found({.pattern = GraphPattern::Nvls,
-                         .most_channels = std::min(kMostNvlsHeads, machine.gpu_count())});
+                         .max_channels = std::min(kMaxNvlsHeads, machine.gpu_count())});
   }
   return graphs;
 }

@@ -7,7 +7,7 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr int kMostChannels = 64;
+constexpr int kMaxChannels = 64;
 
 void add_new(std::vector<int>& list, int value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) {
@@ -18,7 +18,7 @@ void add_new(std::vector<int>& list, int value) {
 // The GPU's own NICs over the channels, until they repeat.
 std::vector<int> own_nets(const Machine& machine, int gpu) {
   std::vector<int> nets;
-  for (int channel = 0; channel < kMostChannels; ++channel) {
+  for (int channel = 0; channel < kMaxChannels; ++channel) {
     const std::optional<int> net = machine.net_of(gpu, channel);
     if (!net || (!nets.empty() && *net == nets.front())) {
       break;
@@ -47,13 +47,13 @@ std::vector<int> select_nets(const Machine& machine, PathType farthest, std::opt
   const int first = gpu.value_or(0);
   const int last = gpu.value_or(machine.gpu_count() - 1);
   std::vector<std::vector<int>> own;
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (int index = first; index <= last; ++index) {
     own.push_back(own_nets(machine, index));
-    most = std::max(most, own.back().size());
+    max = std::max(max, own.back().size());
   }
   if (machine.system().hosts > 1 && machine.options().paths.mnnvl_scatter_nets) {
-    for (std::size_t turn = 0; turn < most; ++turn) {
+    for (std::size_t turn = 0; turn < max; ++turn) {
       for (const std::vector<int>& list : own) {
         if (turn < list.size()) {
           add_new(nets, list[turn]);
@@ -69,7 +69,7 @@ std::vector<int> select_nets(const Machine& machine, PathType farthest, std::opt
   }
   for (int type = 0; type <= static_cast<int>(farthest); ++type) {
     for (int index = first; index <= last; ++index) {
-      for (int net = 0; net < std::min(machine.net_count(), kMostChannels); ++net) {
+      for (int net = 0; net < std::min(machine.net_count(), kMaxChannels); ++net) {
         if (static_cast<int>(machine.paths().gpu_net.at(index, net).type) == type) {
           add_new(nets, net);
         }

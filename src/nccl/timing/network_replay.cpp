@@ -80,11 +80,11 @@ class EngineDriver final : private EventHandler {
   void complete(std::uint32_t pair) {
     ++pairs_[pair].completed;
     const std::uint32_t index = pairs_[pair].connection;
-    std::uint64_t least = pairs_[pair].completed;
+    std::uint64_t min = pairs_[pair].completed;
     for (std::uint32_t other = first_pair_[index]; other < first_pair_[index + 1]; ++other) {
-      least = std::min(least, pairs_[other].completed);
+      min = std::min(min, pairs_[other].completed);
     }
-    if (least > arrived_[index]) {
+    if (min > arrived_[index]) {
       ++arrived_[index];
       core_->arrived(index, simulator_.now().picoseconds());
     }
@@ -104,13 +104,13 @@ class EngineDriver final : private EventHandler {
 }  // namespace
 
 SimTime replay_over(const EngineSettings& settings, Routing& routing, const ReplayNetwork& network,
-                    std::span<const ReplayLane> lanes, std::uint64_t most_units,
+                    std::span<const ReplayLane> lanes, std::uint64_t max_units,
                     EngineOutcome& outcome) {
   Simulator simulator;
   const std::unique_ptr<Network> engine =
       make_network(settings.fidelity, simulator, routing, settings.packet);
   EngineDriver driver(simulator, *engine, network);
-  ReplayCore<EngineDriver> core(driver, network, lanes, most_units);
+  ReplayCore<EngineDriver> core(driver, network, lanes, max_units);
   driver.run(core);
   // Fowler-Noll-Vo: the order of the runs counts.
   outcome.fingerprint = (outcome.fingerprint ^ simulator.fingerprint()) * 0x100000001b3;

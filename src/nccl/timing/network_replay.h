@@ -44,6 +44,6 @@ struct EngineOutcome {
 // Throws ConfigError for NICs without a path.
 [[nodiscard]] SimTime replay_over(const EngineSettings& settings, Routing& routing,
                                   const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-                                  std::uint64_t most_units, EngineOutcome& outcome);
+                                  std::uint64_t max_units, EngineOutcome& outcome);
 
 }  // namespace trainyard::nccl

@@ -124,11 +124,11 @@ void row_fields(Fields& fields, ProfileBasis::Rows& rows) {
   constexpr Whole kCount{1, std::numeric_limits<int>::max()};
   fields.required("operation", rows.operation, Via{Text{}, read_operation}, "Collective.");
   fields.required("ranks", rows.ranks, kCount, "Ranks.");
-  fields.required("from", rows.least, Amount{}, "Least message.");
-  fields.required("to", rows.most, Amount{}, "Largest message.");
+  fields.required("from", rows.min, Amount{}, "Least message.");
+  fields.required("to", rows.max, Amount{}, "Largest message.");
   fields.required("count", rows.count, kCount, "Rows of tables.");
   fields.check([&](const ConfigNode& node) {
-    if (rows.most < rows.least) {
+    if (rows.max < rows.min) {
       node.required("to").fail("at least the size of `from`", node.required("to").found());
     }
   });
@@ -168,11 +168,11 @@ std::optional<std::string> ProfileBasis::beyond(const MachineKind& of, Operation
       others.push_back(one.ranks);
       continue;
     }
-    if (one.least <= size && size <= one.most) {
+    if (one.min <= size && size <= one.max) {
       return std::nullopt;
     }
-    return fmt::format("rows of {} from {} to {}", to_string(operation), to_string(one.least),
-                       to_string(one.most));
+    return fmt::format("rows of {} from {} to {}", to_string(operation), to_string(one.min),
+                       to_string(one.max));
   }
   if (others.empty()) {
     return fmt::format("no row of {}", to_string(operation));

@@ -86,8 +86,8 @@ struct ProfileBasis {
   struct Rows {
     Operation operation = Operation::AllReduce;
     int ranks = 0;
-    Bytes least;  // Sizes, both included.
-    Bytes most;
+    Bytes min;  // Sizes, both included.
+    Bytes max;
     std::size_t count = 0;
   };
   MachineKind machine;

@@ -23,9 +23,9 @@ struct OwnQueue {
 }  // namespace
 
 SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-               std::uint64_t most_units) {
+               std::uint64_t max_units) {
   OwnQueue queue;
-  ReplayCore<OwnQueue> core(queue, network, lanes, most_units);
+  ReplayCore<OwnQueue> core(queue, network, lanes, max_units);
   core.start();
   while (const std::optional<Event> event = queue.events.pop(SimTime::max())) {
     core.handle(event->token, event->time.picoseconds());

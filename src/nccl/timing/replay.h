@@ -95,10 +95,10 @@ struct ReplayNetwork {
   std::uint32_t hosts = 0;
 };
 
-// Returns the time that the lanes take for the first `most_units` of each. All lanes that share a
+// Returns the time that the lanes take for the first `max_units` of each. All lanes that share a
 // connection must name it as often as each other. CHECKs that no lane waits for ever.
 [[nodiscard]] SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-                             std::uint64_t most_units);
+                             std::uint64_t max_units);
 
 // Returns the time for all units, where `run` gives that of the first so many. Long programs repeat
 // themselves: beyond `exact_units` of the longest lane the time is a straight line through that of

@@ -72,11 +72,11 @@ class ReplayCore {
  public:
   // All must outlive it.
   ReplayCore(Driver& driver, const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-             std::uint64_t most_units)
+             std::uint64_t max_units)
       : driver_(driver),
         network_(network),
         lanes_(lanes),
-        most_units_(most_units),
+        max_units_(max_units),
         next_(lanes.size(), 0),
         free_(lanes.size(), 0),
         ports_(network.ports.size(), 0),
@@ -146,7 +146,7 @@ class ReplayCore {
 
  private:
   [[nodiscard]] std::uint64_t wanted(std::size_t lane) const {
-    return std::min(most_units_, lanes_[lane].program->units());
+    return std::min(max_units_, lanes_[lane].program->units());
   }
 
   void push(std::int64_t time, std::uint32_t subject, ReplayEvent kind) {
@@ -362,7 +362,7 @@ class ReplayCore {
   Driver& driver_;
   const ReplayNetwork& network_;
   std::span<const ReplayLane> lanes_;
-  std::uint64_t most_units_;
+  std::uint64_t max_units_;
   std::vector<std::uint64_t> next_;  // Next unit of each lane.
   std::vector<std::int64_t> free_;   // Time when each lane ended its last unit.
   std::vector<std::int64_t> ports_;  // When each has passed on all that came.

@@ -89,7 +89,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
       profile(profile_in),
       environment(environment_in),
       mode(mode_in),
-      gpu(gpu_profile(profile_in, communicator_in.least_compute_capability)),
+      gpu(gpu_profile(profile_in, communicator_in.min_compute_capability)),
       folded(cluster_in, communicator_in, environment_in, routing),
       complete(cluster_in, communicator_in, environment_in, routing) {
   complete.fold(communicator.nodes);
@@ -103,7 +103,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
 
 void Timer::State::use(const Profile& other) {
   profile = other;
-  gpu = gpu_profile(profile, communicator.least_compute_capability);
+  gpu = gpu_profile(profile, communicator.min_compute_capability);
   known_rates.clear();
   network_rate = first_nic ? network(*first_nic).rate : 1.0;
 }
@@ -130,7 +130,7 @@ std::string Timer::State::network_name(NodeId nic) const {
 }
 
 MachineKind Timer::State::machine() const {
-  MachineKind kind{.gpu = std::string(gpu_generation(communicator.least_compute_capability).name),
+  MachineKind kind{.gpu = std::string(gpu_generation(communicator.min_compute_capability).name),
                    .scale_up = "none",
                    .network = first_nic ? network_name(*first_nic) : "none"};
   if (communicator.ranks == communicator.nodes) {
@@ -182,7 +182,7 @@ std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol p
 bool Timer::State::reads_from_peers(Protocol protocol) const {
   return protocol == Protocol::Simple &&
          environment.p2p_read.value_or(
-             gpu_generation(communicator.least_compute_capability).reads_from_peers);
+             gpu_generation(communicator.min_compute_capability).reads_from_peers);
 }
 
 std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire,

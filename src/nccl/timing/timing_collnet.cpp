@@ -4,7 +4,7 @@
 //
 // The network does one way: up a tree of switches and down again, as long as that from a
 // NIC to one of the next node, and `collnet_extra` more. All nodes do the same at the same time, so
-// one stands for all of them.
+// one represents all of them.
 #include <algorithm>
 
 #include "nccl/timing/timing_state.h"

@@ -11,13 +11,13 @@ namespace trainyard::nccl {
 namespace {
 
 // Units that an engine may have to do with in one run: some ten seconds, and 2 GiB of state.
-constexpr std::uint64_t kMostEngineUnits = 16'777'216;
+constexpr std::uint64_t kMaxEngineUnits = 16'777'216;
 
 }  // namespace
 
 std::uint64_t Timer::State::units_one_by_one(std::size_t lanes) const {
-  const auto each = [lanes](std::uint64_t all, std::uint64_t most) {
-    return std::clamp<std::uint64_t>(all / std::max<std::size_t>(1, lanes), 64, most);
+  const auto each = [lanes](std::uint64_t all, std::uint64_t max) {
+    return std::clamp<std::uint64_t>(all / std::max<std::size_t>(1, lanes), 64, max);
   };
   // About a tenth of a second for all of them; enough of each to see past the filling of the FIFOs.
   // A message is up to 256 packets: as many of each lane as fill its FIFO some times over.
@@ -25,27 +25,26 @@ std::uint64_t Timer::State::units_one_by_one(std::size_t lanes) const {
 }
 
 SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
-                                std::uint64_t most_units) {
+                                std::uint64_t max_units) {
   if (!engine) {
-    return replay(made, lanes, most_units);
+    return replay(made, lanes, max_units);
   }
   std::uint64_t units = 0;
   for (const ReplayLane& lane : lanes) {
-    units += std::min(most_units, lane.program->units());
+    units += std::min(max_units, lane.program->units());
   }
-  if (units > kMostEngineUnits) {
+  if (units > kMaxEngineUnits) {
     throw ConfigError(fmt::format(
         "NCCL over the {} engine: expected at most {} units to run one by one, found {} of {} "
         "thread blocks; use fewer ranks, or no --fidelity",
-        to_string(engine->fidelity), kMostEngineUnits, units, lanes.size()));
+        to_string(engine->fidelity), kMaxEngineUnits, units, lanes.size()));
   }
-  return replay_over(*engine, complete.routing(), made, lanes, most_units, outcome);
+  return replay_over(*engine, complete.routing(), made, lanes, max_units, outcome);
 }
 
 SimTime Timer::State::run(const ReplayNetwork& made, std::span<const ReplayLane> lanes) {
-  return replay_in_line(lanes, units_one_by_one(lanes.size()), [&](std::uint64_t most_units) {
-    return run_first(made, lanes, most_units);
-  });
+  return replay_in_line(lanes, units_one_by_one(lanes.size()),
+                        [&](std::uint64_t max_units) { return run_first(made, lanes, max_units); });
 }
 
 void Timer::State::refuse_engine(std::string_view what) const {

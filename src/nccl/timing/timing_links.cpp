@@ -21,14 +21,14 @@
 namespace trainyard::nccl {
 namespace {
 
-// Ways that are worked out for one call; beyond, peers and channels stand for several each.
-constexpr int kMostWays = 1 << 16;
-constexpr int kLeastPeers = 16;
-constexpr int kLeastChannels = 8;  // All NICs of a GPU.
+// Ways that are computed for one call; beyond, peers and channels stand for several each.
+constexpr int kMaxWays = 1 << 16;
+constexpr int kMinPeers = 16;
+constexpr int kMinChannels = 8;  // All NICs of a GPU.
 
 Bandwidth bandwidth_of(double bits_per_second) {
-  const auto most = static_cast<double>(kMaxBandwidth.bits_per_second());
-  return bits_per_second >= most
+  const auto max = static_cast<double>(kMaxBandwidth.bits_per_second());
+  return bits_per_second >= max
              ? kMaxBandwidth
              : Bandwidth(std::max<std::int64_t>(1, std::llround(bits_per_second)));
 }
@@ -123,7 +123,7 @@ std::optional<Bandwidth> Timer::State::rate_of_pairs(Operation operation) {
   }
   const auto [known, is_new] = known_rates.try_emplace({-1, static_cast<int>(operation), 0}, 0.0);
   if (is_new) {
-    const int peers = std::max(kLeastPeers, kMostWays / communicator.ranks);
+    const int peers = std::max(kMinPeers, kMaxWays / communicator.ranks);
     const Load load = exchange_load(operation, peers, own_connections());
     known->second = rate_over_links(load, peers >= communicator.ranks - 1);
   }
@@ -135,7 +135,7 @@ Timer::State::NodeNetwork Timer::State::node_network(const CallPlan& plan, doubl
         "a call that sends by all NICs");
   // One byte of each channel, in a tree of each head.
   CallPlan one = plan;
-  one.channels = std::min(plan.channels, std::max(kLeastChannels, kMostWays / communicator.ranks));
+  one.channels = std::min(plan.channels, std::max(kMinChannels, kMaxWays / communicator.ranks));
   one.bytes = Bytes(std::int64_t{one.channels} * std::max(1, communicator.nvls_heads));
   const auto [known, is_new] = known_rates.try_emplace(
       {static_cast<int>(plan.algorithm), static_cast<int>(plan.function), plan.channels}, 0.0);

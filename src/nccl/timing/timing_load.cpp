@@ -22,7 +22,7 @@ namespace trainyard::nccl {
 namespace {
 
 // Limit of an exchange between many ranks: so many peers of each, spread evenly, represent all.
-constexpr int kMostPeers = 64;
+constexpr int kMaxPeers = 64;
 
 double on_wire(Protocol protocol) {
   const auto [wire, data] = wire_ratio(protocol);
@@ -239,11 +239,11 @@ Load Timer::traffic(const CallPlan& plan, int root) {
   return sum.total();
 }
 
-void Timer::State::visit_exchange(Operation operation, int most_peers, const VisitPart& visit) {
+void Timer::State::visit_exchange(Operation operation, int max_peers, const VisitPart& visit) {
   const int ranks = communicator.ranks;
   const bool is_rooted = operation == Operation::Scatter || operation == Operation::Gather;
   const int all = operation == Operation::SendReceive ? 1 : ranks - 1;
-  const int peers = is_rooted ? all : std::min(all, most_peers);
+  const int peers = is_rooted ? all : std::min(all, max_peers);
   const int channels = std::max(1, communicator.p2p_channels);
   std::vector<int> nics;  // Indexed by rank.
   for (int rank = 0; rank < ranks; ++rank) {
@@ -274,11 +274,10 @@ void Timer::State::visit_exchange(Operation operation, int most_peers, const Vis
 }
 
 // Adds what every rank sends to each peer in turn, with the weight of one pair each.
-Load Timer::State::exchange_load(Operation operation, int most_peers,
-                                 ConnectionLoads& connections) {
+Load Timer::State::exchange_load(Operation operation, int max_peers, ConnectionLoads& connections) {
   LoadSum sum(cluster.topology);
   Load load;
-  visit_exchange(operation, most_peers, [&](const NodeFlow& part, double stands_for) {
+  visit_exchange(operation, max_peers, [&](const NodeFlow& part, double stands_for) {
     add_load(part, stands_for, LinkShares::AsReached, connections, load);
     sum.add(load);
     load.clear();
@@ -292,7 +291,7 @@ std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections
       (operation != Operation::SendReceive && operation != Operation::AllToAll)) {
     return {};
   }
-  return {state.exchange_load(operation, kMostPeers, connections)};
+  return {state.exchange_load(operation, kMaxPeers, connections)};
 }
 
 Load Timer::traffic(Operation operation, Bytes size) {
@@ -311,7 +310,7 @@ Load Timer::traffic(Operation operation, Bytes size) {
   const auto bytes = static_cast<double>(of_pair.count());
   ConnectionLoads& connections = state.own_connections();
   LoadSum sum(state.cluster.topology);
-  state.visit_exchange(operation, kMostPeers, [&](const NodeFlow& part, double stands_for) {
+  state.visit_exchange(operation, kMaxPeers, [&](const NodeFlow& part, double stands_for) {
     const bool is_near = state.complete.node_of(part.from) == state.complete.node_of(part.to);
     Load load;
     state.add_load(part, bytes * stands_for * (is_near ? near : far), State::LinkShares::All,

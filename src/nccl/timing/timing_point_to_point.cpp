@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations made of sends and receives: what the busiest rank's blocks, ports, NICs and host need,
-// of which the longest counts, beside the way of the first message.
+// Operations made of sends and receives: what the critical rank's blocks, ports, NICs and host
+// need, of which the longest counts, beside the way of the first message.
 #include <algorithm>
 #include <optional>
 
@@ -22,7 +22,7 @@ struct Exchange {
 // Returns the exchange of the rank with most to do.
 Exchange busiest(const Communicator& communicator, Operation operation, Bytes size) {
   const int ranks = communicator.ranks;
-  const int local = communicator.most_ranks_per_node();
+  const int local = communicator.max_ranks_per_node();
   if (operation == Operation::SendReceive) {
     // Rank r sends to r + 1: one rank of each node sends to another node.
     return {.bytes = size,
@@ -72,7 +72,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     if (network) {
       const NodeNetwork node = node_network();
       const NetworkProfile& plugin = this->network(node.wire.sender.nic);
-      const int sharing = all_at_once ? communicator.most_ranks_per_node() : 1;
+      const int sharing = all_at_once ? communicator.max_ranks_per_node() : 1;
       const Bandwidth own = (all_at_once ? node.rate : node.one_gpu).scaled(limits.share);
       ports = std::max(ports, transfer_time(work.bytes * peers * sharing, own));
       way = std::max(way, plugin.latency[plan.protocol] + node.wire.latency + drain);

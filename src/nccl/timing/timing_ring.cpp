@@ -12,15 +12,15 @@ namespace {
 // A ring goes at the rate of its slowest connection.
 void limit_by_fabric(std::vector<RingWires>& rings, Wiring& wiring,
                      const std::vector<Wire>& between, const std::vector<std::size_t>& channels) {
-  std::vector<Bandwidth> least(rings.size(), kMaxBandwidth);
+  std::vector<Bandwidth> min(rings.size(), kMaxBandwidth);
   const std::vector<Bandwidth> shares = wiring.fabric_shares(between);
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    least[channels[i]] = std::min(least[channels[i]], shares[i]);
+    min[channels[i]] = std::min(min[channels[i]], shares[i]);
   }
   for (std::size_t c = 0; c < rings.size(); ++c) {
     for (Wire& wire : rings[c].wires) {
       if (wire.transport == Transport::Network) {
-        wire.cap = least[c];
+        wire.cap = min[c];
       }
     }
   }

@@ -26,11 +26,11 @@ namespace trainyard::nccl {
 namespace {
 
 // An engine has a connection for each, with a few KiB of state.
-constexpr std::size_t kMostParts = 300'000;
+constexpr std::size_t kMaxParts = 300'000;
 constexpr std::uint64_t kUnits = 400'000;        // Units of all groups of warps in one run,
 constexpr std::uint64_t kPacketUnits = 100'000;  // which are up to 64 packets each,
-constexpr std::uint64_t kLeastUnits = 16;        // but so many of each at least: twice its FIFO.
-constexpr std::uint64_t kMostUnits = 256;
+constexpr std::uint64_t kMinUnits = 16;          // but so many of each at least: twice its FIFO.
+constexpr std::uint64_t kMaxUnits = 256;
 
 constexpr Bytes kLowLatencyUnit{4'096};  // 512 threads hold 8 bytes each.
 
@@ -78,11 +78,11 @@ struct RoundExchange {
     return part.far ? far : near;
   }
   [[nodiscard]] Bytes longest() const {
-    Bytes most;
+    Bytes max;
     for (const Part& part : parts) {
-      most = std::max(most, part.bytes);
+      max = std::max(max, part.bytes);
     }
-    return most;
+    return max;
   }
 };
 
@@ -120,7 +120,7 @@ class RoundsBuilder {
     make_ports();
   }
 
-  [[nodiscard]] SimTime run(Bytes most) const {
+  [[nodiscard]] SimTime run(Bytes max) const {
     ReplayNetwork network;
     network.hosts = static_cast<std::uint32_t>(state_.communicator.ranks);
     network.ports = ports_;
@@ -128,7 +128,7 @@ class RoundsBuilder {
     std::map<std::tuple<int, int, std::size_t, bool>, std::vector<TransferJob>> groups;
     for (std::size_t index = 0; index < exchange_.parts.size(); ++index) {
       const Part& part = exchange_.parts[index];
-      TransferJob job = job_of(part, most);
+      TransferJob job = job_of(part, max);
       job.connection = connect(network, part, wires_[index]);
       for (const bool sends : {true, false}) {
         const int rank = sends ? part.from : part.to;
@@ -156,11 +156,11 @@ class RoundsBuilder {
                                                              : state_.ll_rate(512);
   }
 
-  [[nodiscard]] TransferJob job_of(const Part& part, Bytes most) const {
+  [[nodiscard]] TransferJob job_of(const Part& part, Bytes max) const {
     const PointToPointPlan& plan = exchange_.plan(part);
     const bool simple = plan.protocol == Protocol::Simple;
     const bool whole = simple || plan.chunk.count() % kLowLatencyUnit.count() != 0;
-    return {.bytes = std::min(part.bytes, most),
+    return {.bytes = std::min(part.bytes, max),
             .message = plan.chunk,
             .unit = whole ? plan.chunk : kLowLatencyUnit,
             .cost = simple ? state_.gpu.simple_cost : state_.gpu.ll_cost};
@@ -245,17 +245,17 @@ RoundExchange make_exchange(const Communicator& communicator, const Environment&
 SimTime Timer::State::rounds(Operation operation, Bytes size) {
   const RoundExchange exchange =
       make_exchange(communicator, environment, complete, operation, size);
-  if (exchange.parts.size() > kMostParts) {
+  if (exchange.parts.size() > kMaxParts) {
     throw ConfigError(fmt::format(
         "{} over the {} engine: expected at most {} parts of sends, found {} between {} ranks; use "
         "fewer, or --fidelity ports",
-        to_string(operation), to_string(engine->fidelity), kMostParts, exchange.parts.size(),
+        to_string(operation), to_string(engine->fidelity), kMaxParts, exchange.parts.size(),
         communicator.ranks));
   }
   const RoundsBuilder builder(*this, exchange);
   const std::uint64_t all = engine->fidelity == Fidelity::Packet ? kPacketUnits : kUnits;
   const std::uint64_t units = std::clamp<std::uint64_t>(
-      all / (2 * std::max<std::size_t>(1, exchange.parts.size())), kLeastUnits, kMostUnits);
+      all / (2 * std::max<std::size_t>(1, exchange.parts.size())), kMinUnits, kMaxUnits);
   const Bytes longest = exchange.longest();
   const Bytes part =
       std::min(longest, communicator.p2p_chunk * static_cast<std::int64_t>(units / 2 * 2));

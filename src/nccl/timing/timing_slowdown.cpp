@@ -16,8 +16,8 @@ namespace trainyard::nccl {
 namespace {
 
 // Messages that each flow has at most, and that all have together but for the least of each.
-constexpr std::int64_t kMostMessages = 256;
-constexpr std::int64_t kLeastMessages = 16;
+constexpr std::int64_t kMaxMessages = 256;
+constexpr std::int64_t kMinMessages = 16;
 constexpr std::int64_t kMessages = 200'000;
 constexpr std::int64_t kPacketMessages = 50'000;
 
@@ -27,7 +27,7 @@ double Timer::State::slowdown(const std::vector<NodeFlow>& flows, Bytes chunk) {
   CHECK(engine.has_value(), "nothing to be slowed down by");
   const std::int64_t all = engine->fidelity == Fidelity::Packet ? kPacketMessages : kMessages;
   const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, flows.size()));
-  const Bytes most = chunk * std::clamp(all / count, kLeastMessages, kMostMessages);
+  const Bytes max = chunk * std::clamp(all / count, kMinMessages, kMaxMessages);
   ReplayNetwork over;
   over.hosts = static_cast<std::uint32_t>(communicator.ranks);
   std::vector<ReplayLane> lanes;
@@ -42,7 +42,7 @@ double Timer::State::slowdown(const std::vector<NodeFlow>& flows, Bytes chunk) {
                                                         .slots = kFifoSteps,
                                                         .sender = flows[index].from,
                                                         .receiver = flows[index].to}),
-                          .bytes = std::min(flows[index].bytes, most),
+                          .bytes = std::min(flows[index].bytes, max),
                           .message = chunk,
                           .unit = chunk};
     for (const bool sends : {true, false}) {

@@ -110,7 +110,7 @@ struct Timer::State {
   // ConfigError where the engine would have too much to do.
   [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
   [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
-                                  std::uint64_t most_units);
+                                  std::uint64_t max_units);
   // Units of each of so many lanes that run() takes one by one; what is beyond repeats them.
   [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
 
@@ -181,14 +181,14 @@ struct Timer::State {
   // Returns the rate of each pair of an exchange; nothing where no link is in the way that counts.
   [[nodiscard]] std::optional<Bandwidth> rate_of_pairs(Operation operation);
   // Returns how fast all of a load of own_connections() goes, in bit/s for each unit of its
-  // weights; infinite if it is empty. `is_whole`: no connection stands for several.
+  // weights; infinite if it is empty. `is_whole`: no connection represents several.
   [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
-  // Visits what every rank sends to each peer in turn, or to `most_peers` of them, with the number
+  // Visits what every rank sends to each peer in turn, or to `max_peers` of them, with the number
   // of sends that each part represents: those to other nodes are parts, which take turns by the
   // NICs of their ends.
   using VisitPart = std::function<void(const NodeFlow& part, double stands_for)>;
-  void visit_exchange(Operation operation, int most_peers, const VisitPart& visit);
-  [[nodiscard]] Load exchange_load(Operation operation, int most_peers,
+  void visit_exchange(Operation operation, int max_peers, const VisitPart& visit);
+  [[nodiscard]] Load exchange_load(Operation operation, int max_peers,
                                    ConnectionLoads& connections);
   [[nodiscard]] ConnectionLoads& own_connections();
 };

@@ -14,7 +14,7 @@ namespace trainyard::nccl {
 namespace {
 
 // Lanes that are replayed at most, but for two channels.
-constexpr std::size_t kMostLanes = 8'192;
+constexpr std::size_t kMaxLanes = 8'192;
 
 // Returns how many of the threads of a block reduce; the others broadcast (NVIDIA/nccl,
 // src/device/all_reduce.h: runTreeSplit, of 640).
@@ -59,16 +59,16 @@ std::vector<int> port_loads(const std::vector<TreeWires>& trees,
 
 // Returns equally many of the channels in use of each tree: channel c and its copy c + half.
 std::vector<std::size_t> replayed_channels(std::size_t in_use, std::size_t all, std::size_t ranks) {
-  const std::size_t most = std::max<std::size_t>(2, kMostLanes / (2 * ranks));
+  const std::size_t max = std::max<std::size_t>(2, kMaxLanes / (2 * ranks));
   std::vector<std::size_t> chosen;
-  if (in_use <= most) {
+  if (in_use <= max) {
     for (std::size_t c = 0; c < in_use; ++c) {
       chosen.push_back(c);
     }
     return chosen;
   }
   const std::size_t half = all / 2;
-  for (std::size_t c = 0; c < most / 2 && c < std::max<std::size_t>(1, half); ++c) {
+  for (std::size_t c = 0; c < max / 2 && c < std::max<std::size_t>(1, half); ++c) {
     chosen.push_back(c);
     if (half > 0 && c + half < in_use) {
       chosen.push_back(c + half);

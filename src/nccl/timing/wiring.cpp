@@ -169,7 +169,7 @@ std::optional<std::uint32_t> Wiring::port(LinkId id, const JointRates& joint) {
   const auto [entry, fresh] =
       port_numbers_.try_emplace(key, static_cast<std::uint32_t>(ports_.size()));
   if (fresh) {
-    // A NIC that stands for a group.
+    // A NIC that represents a group.
     const std::size_t nics =
         std::max(devices_->group_of(link.source).size(), devices_->group_of(link.target).size());
     const auto of_cables = joint.find(id);
@@ -316,7 +316,7 @@ int Wiring::sending_rank(int from, int to) {
     return from;
   }
   std::vector<std::optional<int>>& known = sending_[as_index(from)];
-  known.resize(as_index(communicator_.most_ranks_per_node()));
+  known.resize(as_index(communicator_.max_ranks_per_node()));
   std::optional<int>& sender = known[as_index(local_rank(to))];
   if (!sender) {
     sender = find_sending_rank(from, relay);
@@ -347,7 +347,7 @@ void Wiring::append_route(const ConnectionSpec& pair, std::vector<LinkId>& path)
   path.insert(path.end(), part.begin(), part.end());
 }
 
-// The first cable stands for all that the NIC at its end uses.
+// The first cable represents all that the NIC at its end uses.
 Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs) {
   std::set<LinkId> first;
   std::set<LinkId> last;
@@ -445,14 +445,14 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   auto next = classes.begin();
   for (const std::size_t count : lanes) {
     // The slowest of them holds up the others.
-    std::int64_t least = kMaxBandwidth.bits_per_second() / static_cast<std::int64_t>(count);
+    std::int64_t min = kMaxBandwidth.bits_per_second() / static_cast<std::int64_t>(count);
     for (std::size_t lane = 0; lane < count; ++lane, ++next) {
       if (*next) {
         const auto rate = static_cast<std::int64_t>(solver.rate(**next) >> kFlowRateFractionBits);
-        least = std::min(least, rate);
+        min = std::min(min, rate);
       }
     }
-    shares.emplace_back(least * static_cast<std::int64_t>(count));
+    shares.emplace_back(min * static_cast<std::int64_t>(count));
   }
   return shares;
 }

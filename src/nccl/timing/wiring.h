@@ -122,7 +122,7 @@ class Wiring {
   [[nodiscard]] NicDevice nic(int rank, std::optional<int> number, int channel);
   [[nodiscard]] Wire connect_nodes(const NodeFlow& flow);
   [[nodiscard]] int find_sending_rank(int from, int relay);
-  // Ways inside a server, worked out once.
+  // Ways inside a server, computed once.
   template <typename Find>
   [[nodiscard]] std::span<const LinkId> way(NodeId from, NodeId to, const Find& find);
   [[nodiscard]] std::span<const LinkId> way_to_nic(NodeId gpu, NodeId nic);

@@ -11,7 +11,7 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Minimum of a channel, MinTrafficPerChannel.
+constexpr std::int64_t kMinTraffic = 32 * 1024;  // Minimum of a channel, MinTrafficPerChannel.
 constexpr std::int64_t kKib = 1024;
 
 std::int64_t align_up(std::int64_t value, std::int64_t multiple) {
@@ -29,8 +29,8 @@ std::int64_t traffic_per_byte(Function function, Protocol protocol, int ranks) {
 
 // Halves `chunk` while `units` chunks of work are not reached, down to `least`.
 template <typename TooLarge>
-void halve(std::int64_t& chunk, std::int64_t least, TooLarge too_large) {
-  while (chunk > least && too_large()) {
+void halve(std::int64_t& chunk, std::int64_t min, TooLarge too_large) {
+  while (chunk > min && too_large()) {
     chunk /= 2;
   }
 }
@@ -53,29 +53,29 @@ void shrink_collnet_chain(std::int64_t& chunk, std::int64_t bytes, std::int64_t 
 
 struct ChunkStep {
   std::int64_t loops;  // Fewer of them, and the chunk is at most `most`.
-  std::int64_t most;
+  std::int64_t max;
 };
 
 template <typename Steps>
 void shrink_in_steps(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
                      const Steps& steps) {
   for (const ChunkStep& step : steps) {
-    if (chunk > step.most && bytes < step.loops * lanes * chunk) {
-      chunk = step.most;
+    if (chunk > step.max && bytes < step.loops * lanes * chunk) {
+      chunk = step.max;
     }
   }
 }
 
 void shrink_nvls(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
                  const Communicator& communicator) {
-  std::int64_t most = communicator.nvls_chunk.count();
+  std::int64_t max = communicator.nvls_chunk.count();
   constexpr double kSlowNetwork = 150.0;  // GB/s of the model.
   if (communicator.nodes > 1 &&
       communicator.tuning.cell(Function::AllReduce, Algorithm::Nvls, Protocol::Simple).bandwidth <
           kSlowNetwork) {
-    most = 32 * kKib;
+    max = 32 * kKib;
   }
-  chunk = std::min(chunk, most);
+  chunk = std::min(chunk, max);
   shrink_in_steps(
       chunk, bytes, lanes,
       std::array{ChunkStep{64, 64 * kKib}, ChunkStep{8, 32 * kKib}, ChunkStep{2, 16 * kKib}});
@@ -141,10 +141,10 @@ std::vector<ChannelPart> split_over_channels(Function function, Protocol protoco
                                              int channels, int ranks) {
   CHECK(bytes > Bytes(0) && channels > 0, "nothing to split, or nothing to split it over");
   const std::int64_t passes = traffic_per_byte(function, protocol, ranks);
-  const std::int64_t cell = align_up(divide_up(kLeastTraffic, passes), 16);
+  const std::int64_t cell = align_up(divide_up(kMinTraffic, passes), 16);
   const std::int64_t cells = divide_up(bytes.count(), cell);
   const std::int64_t traffic = align_up(
-      divide_up(std::max(kLeastTraffic, bytes.count() * passes), std::int64_t{channels}), 16);
+      divide_up(std::max(kMinTraffic, bytes.count() * passes), std::int64_t{channels}), 16);
   const std::int64_t each = std::min(cells, divide_up(traffic, cell * passes));
   const std::int64_t full = cells / each;  // Channels with `each` cells; then one with the rest.
   const std::int64_t rest = cells % each;
@@ -173,7 +173,7 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
   const std::int64_t total =
       bytes.count() * (gathers_or_scatters(function) ? communicator.ranks : 1);
   const std::int64_t lanes = std::int64_t{channels} * std::max(communicator.nvls_heads, 1);
-  const int depth = communicator.most_ranks_per_node();
+  const int depth = communicator.max_ranks_per_node();
   switch (algorithm) {
     case Algorithm::CollNetDirect:
       shrink_collnet_direct(chunk, total, lanes, depth);

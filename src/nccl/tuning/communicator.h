@@ -68,13 +68,13 @@ struct TuningTable {
 struct Communicator {
   Version version = kNewestVersion;
   int ranks = 0;
-  int nodes = 0;                     // NVLink domains, as NCCL counts: an MNNVL rack is one.
-  std::vector<int> first_rank;       // Indexed by node, with the number of ranks at the end.
-  std::vector<int> node_kind;        // Indexed by node: index into graphs and nics.
-  std::vector<GraphSet> graphs;      // Graphs by kind of node, as its own search found them.
-  std::vector<NodeNics> nics;        // NICs by kind of node.
-  GraphSet aligned;                  // The least over all ranks, without orders of GPUs.
-  int least_compute_capability = 0;  // 70, 80, 90, ...
+  int nodes = 0;                   // NVLink domains, as NCCL counts: an MNNVL rack is one.
+  std::vector<int> first_rank;     // Indexed by node, with the number of ranks at the end.
+  std::vector<int> node_kind;      // Indexed by node: index into graphs and nics.
+  std::vector<GraphSet> graphs;    // Graphs by kind of node, as its own search found them.
+  std::vector<NodeNics> nics;      // NICs by kind of node.
+  GraphSet aligned;                // The least over all ranks, without orders of GPUs.
+  int min_compute_capability = 0;  // 70, 80, 90, ...
   CpuKind cpu = CpuKind::Intel;
   int channels = 0;                  // Channels of collectives.
   std::vector<RingChannel> rings;    // Indexed by channel.
@@ -89,12 +89,12 @@ struct Communicator {
   TuningTable tuning;
   std::vector<std::string> remarks;  // Facts that the twin is not sure about.
 
-  [[nodiscard]] int most_ranks_per_node() const {
-    int most = 0;
+  [[nodiscard]] int max_ranks_per_node() const {
+    int max = 0;
     for (std::size_t node = 0; node + 1 < first_rank.size(); ++node) {
-      most = std::max(most, first_rank[node + 1] - first_rank[node]);
+      max = std::max(max, first_rank[node + 1] - first_rank[node]);
     }
-    return most;
+    return max;
   }
 };
 

@@ -187,7 +187,7 @@ class Connector {
 // Adds copies of channels, from the first one on, until there are `count`.
 void copy_up_to(std::vector<int>& bases, int count) {
   const std::size_t own = bases.size();
-  for (std::size_t channel = own; channel < as_index(std::min(count, kMostChannels)); ++channel) {
+  for (std::size_t channel = own; channel < as_index(std::min(count, kMaxChannels)); ++channel) {
     bases.push_back(bases[channel - own]);
   }
 }
@@ -200,27 +200,27 @@ std::vector<int> multiplied(const Communicator& communicator, const ChannelLimit
   constexpr double kFastRing = 45.0;
   constexpr int kEnoughChannels = 16;
   const int searched = communicator.aligned.ring.channel_count;
-  std::vector<int> bases(as_index(std::max(searched, std::min(kMostChannels, 2 * searched))));
+  std::vector<int> bases(as_index(std::max(searched, std::min(kMaxChannels, 2 * searched))));
   std::iota(bases.begin(), bases.end(), 0);
   const auto count = [&bases] { return static_cast<int>(bases.size()); };
   const std::optional<Graph>& chain = communicator.aligned.collnet_chain;
   if (chain && chain->bw_intra > chain->bw_inter && communicator.ranks > communicator.nodes) {
     copy_up_to(bases, count() + count() / 2);
   }
-  if (gpu_generation(communicator.least_compute_capability).doubles_fast_rings &&
+  if (gpu_generation(communicator.min_compute_capability).doubles_fast_rings &&
       communicator.nodes > 1 && communicator.aligned.ring.bw_intra > kFastRing &&
       count() < kEnoughChannels) {
     copy_up_to(bases, 2 * count());
   }
-  bases.resize(std::min(bases.size(), as_index(limits.most)));
-  copy_up_to(bases, limits.least);
+  bases.resize(std::min(bases.size(), as_index(limits.max)));
+  copy_up_to(bases, limits.min);
   return bases;
 }
 
 // --- NVLS --------------------------------------------------------------------------------------
 
 int nvls_heads(const std::vector<GraphSet>& graphs) {
-  std::size_t least = std::numeric_limits<std::size_t>::max();
+  std::size_t min = std::numeric_limits<std::size_t>::max();
   for (const GraphSet& set : graphs) {
     std::vector<int> heads;
     for (const GraphChannel& channel : set.nvls->channels) {
@@ -228,9 +228,9 @@ int nvls_heads(const std::vector<GraphSet>& graphs) {
     }
     std::sort(heads.begin(), heads.end());
     heads.erase(std::unique(heads.begin(), heads.end()), heads.end());
-    least = std::min(least, heads.size());
+    min = std::min(min, heads.size());
   }
-  return static_cast<int>(least);
+  return static_cast<int>(min);
 }
 
 // Nodes that swap their rings become kinds of their own, so that a kind tells the NICs.
@@ -287,7 +287,7 @@ GraphSet aligned_graphs(const std::vector<GraphSet>& graphs) {
 
 void connect(Communicator& communicator, const ChannelLimits& limits) {
   CHECK(communicator.nodes >= 1, "a communicator has a node");
-  CHECK(limits.most >= 1, "a communicator has a channel");
+  CHECK(limits.max >= 1, "a communicator has a channel");
   communicator.aligned = aligned_graphs(communicator.graphs);
   const int searched = communicator.aligned.ring.channel_count;
   CHECK(searched >= 1, "the search found a channel");

@@ -18,17 +18,17 @@
 
 namespace trainyard::nccl {
 
-inline constexpr int kMostChannels = 64;  // src/include/device.h: MAXCHANNELS.
+inline constexpr int kMaxChannels = 64;  // src/include/device.h: MAXCHANNELS.
 
 // The limits that the user sets. First `most` cuts, then copies of what is left make up for
 // `least`.
 struct ChannelLimits {
-  int least = 0;             // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS.
-  int most = kMostChannels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
+  int min = 0;             // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS.
+  int max = kMaxChannels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
 };
 
 // Fills aligned, nics, channels, rings, trees and nvls_heads. The communicator has its version,
-// ranks, nodes, first_rank, node_kind, graphs and least_compute_capability already; the graphs of a
+// ranks, nodes, first_rank, node_kind, graphs and min_compute_capability already; the graphs of a
 // node name each of its ranks once in every channel. Where odd nodes swap their rings they become
 // kinds of their own: nodes of one kind have the same graphs and the same NICs.
 void connect(Communicator& communicator, const ChannelLimits& limits);

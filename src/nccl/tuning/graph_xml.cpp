@@ -19,15 +19,15 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{16} << 20U;
-constexpr std::uint64_t kMostDevice = 0xFFFFFFFFFFFFFFFFU;
-constexpr double kMostSpeed = 1e6;  // GB/s; only to refuse nonsense.
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
+constexpr std::uint64_t kMaxDevice = 0xFFFFFFFFFFFFFFFFU;
+constexpr double kMaxSpeed = 1e6;  // GB/s; only to refuse nonsense.
 
 struct Kind {
   int id;
   std::string_view name;
-  int least_pattern;
-  int most_pattern;
+  int min_pattern;
+  int max_pattern;
   bool heads_only;  // A channel may name its first GPU alone.
   std::optional<Graph> GraphFile::*graph;
 };
@@ -51,7 +51,7 @@ struct Attribute {
 class GraphReader {
  public:
   GraphReader(std::string_view text, const std::string& name, const GraphNames& names)
-      : file_(text, name, kMostBytes, "graphs"), names_(names) {}
+      : file_(text, name, kMaxBytes, "graphs"), names_(names) {}
 
   GraphFile read() {
     const pugi::xml_node root = file_.root();
@@ -79,12 +79,12 @@ class GraphReader {
     if (file.*(kind->graph)) {
       file_.fail(node, path, fmt::format("expected each id once, found {} again", id));
     }
-    const int channels = integer(node, path, "nchannels", 0, kMostChannels / 2);
+    const int channels = integer(node, path, "nchannels", 0, kMaxChannels / 2);
     // NCCL writes zeros everywhere for graphs that it did not search.
-    const int least_pattern = channels == 0 ? 0 : kind->least_pattern;
+    const int min_pattern = channels == 0 ? 0 : kind->min_pattern;
     Graph graph;
-    graph.pattern = static_cast<GraphPattern>(
-        integer(node, path, "pattern", least_pattern, kind->most_pattern));
+    graph.pattern =
+        static_cast<GraphPattern>(integer(node, path, "pattern", min_pattern, kind->max_pattern));
     graph.cross_nic = integer(node, path, "crossnic", 0, 2);
     graph.channel_count = channels;
     graph.bw_intra = number(node, path, "speedintra", channels > 0);
@@ -186,7 +186,7 @@ class GraphReader {
     if (digits.starts_with("0x")) {
       digits.remove_prefix(2);
     }
-    std::uint64_t value = kMostDevice;
+    std::uint64_t value = kMaxDevice;
     const char* const end = digits.data() + digits.size();
     const auto result = std::from_chars(digits.data(), end, value, 16);
     const bool is_number = result.ec == std::errc() && result.ptr == end;
@@ -204,14 +204,14 @@ class GraphReader {
   }
 
   [[nodiscard]] int integer(const pugi::xml_node& node, const std::string& path,
-                            std::string_view key, int least, int most) const {
+                            std::string_view key, int min, int max) const {
     const Attribute found = attribute(node, path, key);
     int value = 0;
     const char* const end = found.text.data() + found.text.size();
     const auto result = std::from_chars(found.text.data(), end, value);
-    if (result.ec != std::errc() || result.ptr != end || value < least || value > most) {
-      fail(found, least == most ? std::to_string(least)
-                                : fmt::format("a whole number from {} to {}", least, most));
+    if (result.ec != std::errc() || result.ptr != end || value < min || value > max) {
+      fail(found, min == max ? std::to_string(min)
+                             : fmt::format("a whole number from {} to {}", min, max));
     }
     return value;
   }
@@ -224,7 +224,7 @@ class GraphReader {
     const auto result = std::from_chars(found.text.data(), end, value);
     const bool is_number = result.ec == std::errc() && result.ptr == end;
     // NaN is refused too.
-    if (!is_number || !(value >= 0.0 && value <= kMostSpeed) || (positive && value == 0.0)) {
+    if (!is_number || !(value >= 0.0 && value <= kMaxSpeed) || (positive && value == 0.0)) {
       fail(found, positive ? "a number above 0" : "a number of at least 0");
     }
     return value;

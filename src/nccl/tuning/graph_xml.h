@@ -42,7 +42,7 @@ struct GraphNames {
 [[nodiscard]] std::string write_graph_xml(const GraphFile& file, const GraphNames& names);
 [[nodiscard]] GraphFile graph_file(const GraphSet& graphs);
 
-// `name` stands for the file in errors. A GPU is found by `rank`, if it has one, else by `dev`.
+// `name` represents the file in errors. A GPU is found by `rank`, if it has one, else by `dev`.
 // Throws ConfigError "FILE:LINE:COLUMN: PATH: ..." for text that is no XML, what NCCL's format does
 // not have, and channels that do not fit the node.
 [[nodiscard]] GraphFile read_graph_xml(std::string_view text, const std::string& name,

@@ -82,8 +82,8 @@ class Init {
     InitResult result;
     result.node_machine = made_.node_kind;  // Connecting makes kinds of swapped nodes.
     const Environment& environment = options_.environment;
-    connect(made_, {.least = std::max(environment.min_channels, environment.min_ctas),
-                    .most = std::min(environment.max_channels, environment.max_ctas)});
+    connect(made_, {.min = std::max(environment.min_channels, environment.min_ctas),
+                    .max = std::min(environment.max_channels, environment.max_ctas)});
     set_up_nvls();
     remark_assumptions();
     tune();
@@ -137,11 +137,11 @@ class Init {
     }
     made_.first_rank.push_back(made_.ranks);
     made_.cpu = cpu();
-    made_.least_compute_capability = std::numeric_limits<int>::max();
+    made_.min_compute_capability = std::numeric_limits<int>::max();
     for_each_machine([&](const Machine& machine) {
       for (const SystemGpu& gpu : machine.system().gpus) {
         const int capability = gpu.generation->compute_capability;
-        made_.least_compute_capability = std::min(made_.least_compute_capability, capability);
+        made_.min_compute_capability = std::min(made_.min_compute_capability, capability);
         greatest_compute_capability_ = std::max(greatest_compute_capability_, capability);
       }
     });
@@ -240,13 +240,12 @@ class Init {
     return CpuKind::Intel;
   }
 
-  [[nodiscard]] int least_ranks_per_node() const {
-    int least = made_.ranks;
+  [[nodiscard]] int min_ranks_per_node() const {
+    int min = made_.ranks;
     for (int node = 0; node < made_.nodes; ++node) {
-      least =
-          std::min(least, made_.first_rank[as_index(node) + 1] - made_.first_rank[as_index(node)]);
+      min = std::min(min, made_.first_rank[as_index(node) + 1] - made_.first_rank[as_index(node)]);
     }
-    return least;
+    return min;
   }
 
   void tune() {
@@ -254,8 +253,8 @@ class Init {
     input.version = made_.version;
     input.ranks = made_.ranks;
     input.nodes = made_.nodes;
-    input.most_ranks_per_node = made_.most_ranks_per_node();
-    input.least_compute_capability = made_.least_compute_capability;
+    input.max_ranks_per_node = made_.max_ranks_per_node();
+    input.min_compute_capability = made_.min_compute_capability;
     input.greatest_compute_capability = greatest_compute_capability_;
     input.cpu = made_.cpu;
     input.graphs = made_.aligned;
@@ -286,9 +285,9 @@ class Init {
       return;
     }
     const NvlsSetup setup = nvls_setup({.version = made_.version,
-                                        .compute_capability = made_.least_compute_capability,
+                                        .compute_capability = made_.min_compute_capability,
                                         .nodes = made_.nodes,
-                                        .least_ranks_per_node = least_ranks_per_node(),
+                                        .min_ranks_per_node = min_ranks_per_node(),
                                         .nic_bandwidth = made_.aligned.nvls->bw_inter,
                                         .nic_path = made_.aligned.nvls->type_inter},
                                        options_.environment);
@@ -317,7 +316,7 @@ class Init {
         std::all_of(input.peers.begin(), input.peers.end(),
                     [](const PeerPath& peer) { return peer.kind == PeerPath::Kind::NvLink; });
     made_.p2p_chunk =
-        point_to_point_chunk(made_.version, made_.nodes, all_nvlink, made_.least_compute_capability,
+        point_to_point_chunk(made_.version, made_.nodes, all_nvlink, made_.min_compute_capability,
                              made_.cpu, options_.environment);
   }
 

@@ -9,11 +9,11 @@ namespace trainyard::nccl {
 namespace {
 
 // Applies the newest release's tuning on several nodes from compute capability 100 on
-// (ncclNvlsTreeSm100Tuning). A tree chunk of zero stands for the general rule.
+// (ncclNvlsTreeSm100Tuning). A tree chunk of zero represents the general rule.
 void tune_blackwell_nodes(const NvlsInput& input, NvlsSetup& setup) {
   constexpr double kNic400 = 48.0;  // GB/s that the search finds for a NIC of 400 Gb/s
   constexpr double kNic800 = 96.0;
-  const int ppn = input.least_ranks_per_node;
+  const int ppn = input.min_ranks_per_node;
   const bool near = input.nic_path <= PathType::Pxb;
   if (input.nodes == 2 && input.nic_bandwidth >= kNic400) {
     setup.channels = 32;

@@ -12,7 +12,7 @@ struct NvlsInput {
   Version version = kNewestVersion;
   int compute_capability = 90;  // The least of all GPUs.
   int nodes = 1;
-  int least_ranks_per_node = 8;
+  int min_ranks_per_node = 8;
   double nic_bandwidth = 0.0;         // GB/s of the slowest NIC; several nodes only.
   PathType nic_path = PathType::Pix;  // `type_inter` of the graph.
 };

@@ -76,17 +76,17 @@ int reversed_bits(int value, int bits) {
 
 // Returns how many channels a send of `bytes` takes.
 int parts_for(const Communicator& communicator, std::int64_t bytes) {
-  const int most = communicator.p2p_channels_per_peer;
-  int least = most;
-  while (least > 1 && std::int64_t{least} * communicator.ranks > communicator.p2p_channels) {
-    least /= 2;
+  const int max = communicator.p2p_channels_per_peer;
+  int min = max;
+  while (min > 1 && std::int64_t{min} * communicator.ranks > communicator.p2p_channels) {
+    min /= 2;
   }
   const std::int64_t step = communicator.p2p_chunk.count();
   const bool several = communicator.nodes > 1;
-  const std::int64_t least_part = std::max<std::int64_t>(several ? step / 2 : step / 8, 1);
-  const std::int64_t most_part = several ? step : 32 * step;
-  int parts = static_cast<int>(std::clamp<std::int64_t>(divide_up(bytes, least_part), 1, least));
-  while (divide_up(bytes, std::int64_t{parts}) > most_part && parts <= most / 2) {
+  const std::int64_t min_part = std::max<std::int64_t>(several ? step / 2 : step / 8, 1);
+  const std::int64_t max_part = several ? step : 32 * step;
+  int parts = static_cast<int>(std::clamp<std::int64_t>(divide_up(bytes, min_part), 1, min));
+  while (divide_up(bytes, std::int64_t{parts}) > max_part && parts <= max / 2) {
     parts *= 2;
   }
   return parts;

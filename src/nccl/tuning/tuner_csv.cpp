@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 10> kColumns{
     "collective", "min_bytes", "max_bytes", "algorithm",  "protocol",
     "channels",   "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
-constexpr std::size_t kLeastColumns = 8;
+constexpr std::size_t kMinColumns = 8;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
@@ -46,17 +46,17 @@ class RowReader {
       : place_(std::move(place)), cells_(std::move(cells)) {}
 
   [[nodiscard]] TunerRow read() const {
-    if (cells_.size() < kLeastColumns || cells_.size() > kColumns.size()) {
+    if (cells_.size() < kMinColumns || cells_.size() > kColumns.size()) {
       throw ConfigError(place_ + ": expected 8 to 10 columns, found " +
                         std::to_string(cells_.size()));
     }
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
     TunerRow row;
     row.function = name<Function>(0, parse_function,
                                   "broadcast, reduce, allgather, reducescatter or allreduce");
-    row.least_bytes = number(1, 0, kMost);
-    row.most_bytes = number(2, 0, kMost);
-    if (row.most_bytes < row.least_bytes) {
+    row.min_bytes = number(1, 0, kMax);
+    row.max_bytes = number(2, 0, kMax);
+    if (row.max_bytes < row.min_bytes) {
       fail(2, "at least min_bytes");
     }
     row.algorithm =
@@ -96,23 +96,22 @@ class RowReader {
     return *value;
   }
 
-  [[nodiscard]] std::int64_t number(std::size_t column, std::int64_t least,
-                                    std::int64_t most) const {
+  [[nodiscard]] std::int64_t number(std::size_t column, std::int64_t min, std::int64_t max) const {
     std::int64_t value = 0;
     const std::string_view cell = cells_[column];
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc() || end != cell.data() + cell.size() || value < least || value > most) {
-      fail(column, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    if (error != std::errc() || end != cell.data() + cell.size() || value < min || value > max) {
+      fail(column, "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
     }
     return value;
   }
 
-  [[nodiscard]] std::optional<int> optional_number(std::size_t column, std::int64_t least,
-                                                   std::int64_t most) const {
+  [[nodiscard]] std::optional<int> optional_number(std::size_t column, std::int64_t min,
+                                                   std::int64_t max) const {
     if (column >= cells_.size() || cells_[column] == "-1") {
       return std::nullopt;
     }
-    return static_cast<int>(number(column, least, most));
+    return static_cast<int>(number(column, min, max));
   }
 
   std::string place_;
@@ -162,8 +161,8 @@ TunerTable TunerTable::parse(std::string_view text, const std::string& name) {
 
 const TunerRow* TunerTable::find(const TunerCall& call) const {
   for (const TunerRow& row : rows_) {
-    if (row.function == call.function && call.bytes.count() >= row.least_bytes &&
-        call.bytes.count() <= row.most_bytes && fits(row.nodes, call.nodes) &&
+    if (row.function == call.function && call.bytes.count() >= row.min_bytes &&
+        call.bytes.count() <= row.max_bytes && fits(row.nodes, call.nodes) &&
         fits(row.ranks, call.ranks) && fits(row.operations, call.operations) &&
         fits(row.registered, false)) {
       return &row;

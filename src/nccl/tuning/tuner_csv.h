@@ -5,7 +5,7 @@
 //   collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
 //   allreduce,0,65536,tree,ll,-1,-1,-1,-1,-1
 //
-// -1 stands for any, and for NCCL's own number of channels. "#" starts a comment. The last two
+// -1 represents any, and for NCCL's own number of channels. "#" starts a comment. The last two
 // columns may be missing. The first row that fits is taken.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace trainyard::nccl {
 
 struct TunerRow {
   Function function = Function::AllReduce;
-  std::int64_t least_bytes = 0;
-  std::int64_t most_bytes = 0;
+  std::int64_t min_bytes = 0;
+  std::int64_t max_bytes = 0;
   Algorithm algorithm = Algorithm::Ring;
   Protocol protocol = Protocol::Simple;
   // Nothing means any, and for `channels` as NCCL would take.

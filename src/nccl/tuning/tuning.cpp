@@ -45,7 +45,7 @@ class Model {
       : input_(input),
         environment_(environment),
         constants_(tuning_constants(input.version)),
-        generation_(gpu_generation(input.least_compute_capability)),
+        generation_(gpu_generation(input.min_compute_capability)),
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
 
@@ -152,7 +152,7 @@ class Model {
         return collnet() && protocol == Protocol::Simple;
       case Algorithm::CollNetDirect:
         return collnet() && protocol == Protocol::Simple && input_.nvswitch &&
-               input_.most_ranks_per_node <= kMaxDirectArity &&
+               input_.max_ranks_per_node <= kMaxDirectArity &&
                (!gathers_or_scatters(function) || !several || gathers_in_network());
       case Algorithm::NvlsTree:
         return several;
@@ -161,12 +161,12 @@ class Model {
     }
     return (!several || collnet()) &&
            (function == Function::AllReduce ||
-            (input_.most_ranks_per_node <= kMaxNvlsArity && (!several || gathers_in_network())));
+            (input_.max_ranks_per_node <= kMaxNvlsArity && (!several || gathers_in_network())));
   }
 
   [[nodiscard]] bool gathers_in_network() const {
     return collnet() && input_.collnet_gather_scatter &&
-           input_.most_ranks_per_node <= input_.nvls_heads;
+           input_.max_ranks_per_node <= input_.nvls_heads;
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
@@ -174,7 +174,7 @@ class Model {
     return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
            graph.type_intra <= PathType::Nvb &&
            (generation_.mixes_ll128 ||
-            input_.least_compute_capability == input_.greatest_compute_capability);
+            input_.min_compute_capability == input_.greatest_compute_capability);
   }
 
   // GB/s of all channels on their wires. Without collnet a graph's bandwidth between nodes counts
@@ -353,21 +353,21 @@ class Model {
 
 // NCCL_MAX_NTHREADS and the limits of the protocols, src/include/device.h.
 void set_threads(const TuningInput& input, const Environment& environment, TuningTable& table) {
-  constexpr int kMost = 640;
-  constexpr int kMostSimple = 512;
+  constexpr int kMax = 640;
+  constexpr int kMaxSimple = 512;
   constexpr int kSlow = 256;
   for (auto& threads : table.max_threads) {
-    threads = {0, 0, kMost};
+    threads = {0, 0, kMax};
   }
   // NCCL never sets it, so that PAT keeps all channels.
   table.max_threads[at(Algorithm::Pat)] = {};
-  const int all = environment.threads.value_or(kMostSimple);
-  const int ll128 = environment.ll128_threads.value_or(kMost);
+  const int all = environment.threads.value_or(kMaxSimple);
+  const int ll128 = environment.ll128_threads.value_or(kMax);
   const Graph& ring = input.graphs.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
   table.max_threads[at(Algorithm::Tree)] = {all, ll128, all};
   table.max_threads[at(Algorithm::Ring)] = {
-      all, ll128, environment.threads.value_or(slow ? kSlow : kMostSimple)};
+      all, ll128, environment.threads.value_or(slow ? kSlow : kMaxSimple)};
 }
 
 // NCCL_LL_THREAD_THRESHOLD and the like, src/include/comm.h.
@@ -394,7 +394,7 @@ bool corrected(const Communicator& communicator, Function function, Algorithm al
   }
   const bool x86 = communicator.cpu != CpuKind::Arm && communicator.cpu != CpuKind::Power;
   return algorithm == Algorithm::NvlsTree && x86 &&
-         gpu_generation(communicator.least_compute_capability).corrects_nvls_tree &&
+         gpu_generation(communicator.min_compute_capability).corrects_nvls_tree &&
          tuning_constants(communicator.version).corrects_nvls_tree &&
          log_size < static_cast<int>(kTreeCorrections);
 }
@@ -438,7 +438,7 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
       function == Function::AllReduce &&
       size / (static_cast<std::int64_t>(communicator.channels) * communicator.ranks) >= 64) {
     latency =
-        narrow(latency * gpu_generation(communicator.least_compute_capability).ring_latency_factor);
+        narrow(latency * gpu_generation(communicator.min_compute_capability).ring_latency_factor);
   }
   constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
   const int times = ring ? operations : divide_up(operations, kMaxCollectivesPerBatch);

@@ -18,8 +18,8 @@ struct TuningInput {
   Version version = kNewestVersion;
   int ranks = 2;  // At least 2.
   int nodes = 1;
-  int most_ranks_per_node = 2;
-  int least_compute_capability = 0;  // 70, 80, 90, ...
+  int max_ranks_per_node = 2;
+  int min_compute_capability = 0;  // 70, 80, 90, ...
   int greatest_compute_capability = 0;
   CpuKind cpu = CpuKind::Intel;
   // The least over all ranks. `tree.pattern` is Tree where any node uses it. Without `nvls` there

@@ -32,14 +32,13 @@ struct Variable {
   throw ConfigError(std::string(name) + ": expected " + expected + ", found " + in_quotes(value));
 }
 
-std::int64_t whole_number(std::string_view name, std::string_view value, std::int64_t least,
-                          std::int64_t most) {
+std::int64_t whole_number(std::string_view name, std::string_view value, std::int64_t min,
+                          std::int64_t max) {
   std::int64_t number = 0;
   const char* const end = value.data() + value.size();
   const auto [stopped, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || stopped != end || number < least || number > most) {
-    fail(name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-         value);
+  if (error != std::errc() || stopped != end || number < min || number > max) {
+    fail(name, "a whole number from " + std::to_string(min) + " to " + std::to_string(max), value);
   }
   return number;
 }
@@ -61,9 +60,9 @@ void assign(std::optional<Value>& field, std::int64_t number) {
   assign(field.emplace(), number);
 }
 
-template <auto Field, std::int64_t Least, std::int64_t Most>
+template <auto Field, std::int64_t Min, std::int64_t Max>
 void number(Environment& environment, std::string_view name, std::string_view value) {
-  assign(environment.*Field, whole_number(name, value, Least, Most));
+  assign(environment.*Field, whole_number(name, value, Min, Max));
 }
 template <auto Field>
 void flag(Environment& environment, std::string_view name, std::string_view value) {
@@ -74,11 +73,11 @@ void bytes(Environment& environment, std::string_view name, std::string_view val
   number<Field, 1, kMaxBuffer>(environment, name, value);
 }
 
-// -1 stands for NCCL's own choice.
-template <auto Field, std::int64_t Least, std::int64_t Most>
+// -1 represents NCCL's own choice.
+template <auto Field, std::int64_t Min, std::int64_t Max>
 void automatic(Environment& environment, std::string_view name, std::string_view value) {
   if (value != "-1" && value != "-2") {
-    number<Field, Least, Most>(environment, name, value);
+    number<Field, Min, Max>(environment, name, value);
   }
 }
 
@@ -117,9 +116,9 @@ void text(Environment& environment, std::string_view name, std::string_view valu
 }
 
 // A block of threads is whole warps (NVIDIA/nccl, src/graph/tuning.cc, getNthreads).
-template <auto Field, std::int64_t Least, std::int64_t Most>
+template <auto Field, std::int64_t Min, std::int64_t Max>
 void threads(Environment& environment, std::string_view name, std::string_view value) {
-  const std::int64_t count = whole_number(name, value, Least, Most);
+  const std::int64_t count = whole_number(name, value, Min, Max);
   if (count % 32 != 0) {
     fail(name, "a multiple of 32", value);
   }

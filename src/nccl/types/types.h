@@ -78,7 +78,7 @@ enum class GraphPattern : std::uint8_t {
 // The CPUs of all nodes; Mixed where vendors of x86 differ.
 enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 
-// "2.30.7", "2.28.9", "2.27.7": the release that stands for the version.
+// "2.30.7", "2.28.9", "2.27.7": the release that represents the version.
 [[nodiscard]] std::string_view to_string(Version version);
 // "AllReduce", "Ring", "LL128", "PXN": NCCL's spelling.
 [[nodiscard]] std::string_view to_string(Function function);
@@ -94,7 +94,7 @@ enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 
 // A release number, "2.27.7" or "2.29". `known` is the newest known version that is not newer (the
 // oldest for older ones), but 2.29 goes by the rules of 2.30, which it introduced;
-// `exact` is false where it stands for another minor release.
+// `exact` is false where it represents another minor release.
 struct ParsedVersion {
   Version known = kNewestVersion;
   bool exact = true;

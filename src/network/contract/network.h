@@ -70,7 +70,7 @@ struct PacketStats {
   std::uint64_t timeouts = 0;
   std::uint64_t failures = 0;   // Connections that gave up.
   std::uint64_t reordered = 0;  // Packets that reached their target before an earlier one.
-  Bytes most_queued;            // At one port.
+  Bytes max_queued;             // At one port.
 };
 
 struct NetworkStats {
@@ -83,8 +83,7 @@ struct NetworkStats {
   PacketStats packets = {};        // Packet engine.
 };
 
-// What follows are counters that operators read off switches and NICs, for engines that have
-// packets and queues.
+// Counters that operators read off switches and NICs, for engines that have packets and queues.
 
 // Counts what the port at the source of a directed link sent, over all priorities.
 struct PortCounters {
@@ -104,7 +103,7 @@ struct PortCounters {
   std::uint64_t storms = 0;                 // Pauses that its watchdog cut short as storms.
   SimTime paused = {};                      // While at least one priority was stopped.
   SimTime starved = {};                     // Without credits for the largest packet.
-  Bytes queue_most = {};                    // Most that ever waited, in bytes of packets.
+  Bytes queue_max = {};                     // Most that ever waited, in bytes of packets.
   // Percentiles over time, where that was asked for: at most a quarter too high.
   std::optional<Bytes> queue_p50 = {};
   std::optional<Bytes> queue_p99 = {};

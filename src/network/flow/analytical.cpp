@@ -51,7 +51,7 @@ void AnalyticalNetwork::send(ConnectionId id, Bytes size, EventHandler& done, st
       load.first_send = simulator_.now();
     }
     load.bytes += size;
-    load.least_latency = std::min(load.least_latency, connection.latency);
+    load.min_latency = std::min(load.min_latency, connection.latency);
   }
 }
 
@@ -61,8 +61,8 @@ SimTime AnalyticalNetwork::quiet_time() const {
     const LinkLoad& load = loads_[link];
     if (load.bytes > Bytes(0)) {
       const Bandwidth capacity = routing_.topology().link(LinkId(link)).spec.bandwidth;
-      quiet = std::max(quiet,
-                       load.first_send + transfer_time(load.bytes, capacity) + load.least_latency);
+      quiet =
+          std::max(quiet, load.first_send + transfer_time(load.bytes, capacity) + load.min_latency);
     }
   }
   return quiet;

@@ -41,7 +41,7 @@ class AnalyticalNetwork final : public Network {
   struct LinkLoad {
     Bytes bytes;
     SimTime first_send;
-    SimTime least_latency = SimTime::max();
+    SimTime min_latency = SimTime::max();
   };
 
   Simulator& simulator_;

@@ -39,16 +39,16 @@ class EarliestTimes {
     tree_[node] = time;
     while (node > 1) {
       node /= 2;
-      const SimTime least = std::min(tree_[2 * node], tree_[2 * node + 1]);
-      if (tree_[node] == least) {
+      const SimTime min = std::min(tree_[2 * node], tree_[2 * node + 1]);
+      if (tree_[node] == min) {
         return;
       }
-      tree_[node] = least;
+      tree_[node] = min;
     }
   }
 
   [[nodiscard]] SimTime at(std::uint32_t index) const { return tree_[capacity_ + index]; }
-  [[nodiscard]] SimTime least() const { return capacity_ == 0 ? SimTime::max() : tree_[1]; }
+  [[nodiscard]] SimTime min() const { return capacity_ == 0 ? SimTime::max() : tree_[1]; }
 
   // Appends the indices of all entries equal to least(), ascending.
   void collect_least(std::vector<std::uint32_t>& indices) const {

@@ -219,7 +219,7 @@ void FlowNetwork::on_event(std::uint64_t token) {
     resolve();
   } else if (token == wake_generation_) {
     wake_time_ = SimTime::max();
-    if (ends_.least() == simulator_.now()) {
+    if (ends_.min() == simulator_.now()) {
       finish_due();
     }
   }
@@ -248,10 +248,10 @@ void FlowNetwork::resolve() {
 }
 
 void FlowNetwork::wake_at_least() {
-  const SimTime least = ends_.least();
-  if (least != wake_time_ && !solve_scheduled_ && least != SimTime::max()) {
-    wake_time_ = least;
-    simulator_.schedule_at(least, *this, ++wake_generation_);
+  const SimTime min = ends_.min();
+  if (min != wake_time_ && !solve_scheduled_ && min != SimTime::max()) {
+    wake_time_ = min;
+    simulator_.schedule_at(min, *this, ++wake_generation_);
   }
 }
 

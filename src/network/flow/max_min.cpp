@@ -153,15 +153,15 @@ inline void MaxMinSolver::begin_change(ClassIndex index) {
 
 // The least on the path of a class that has it to itself; zero for others.
 inline FlowRate MaxMinSolver::capacity_if_alone(const Class& item) const {
-  FlowRate least = kUnlimited;
+  FlowRate min = kUnlimited;
   for (std::uint32_t hop = 0; hop < item.path_length; ++hop) {
     const Link& link = links_[paths_[item.path_first + hop]];
     if (link.flows != item.flows) {
       return 0;
     }
-    least = std::min(least, link.capacity);
+    min = std::min(min, link.capacity);
   }
-  return least;
+  return min;
 }
 
 inline void MaxMinSolver::give_all(ClassIndex index, FlowRate capacity) {

@@ -151,7 +151,7 @@ class MaxMinSolver {
   void move_class(ClassIndex index, FlowRate rate);
   void relax(LinkIndex index);
   void set_key(Link& link, FlowRate key, bool exact);
-  [[nodiscard]] FlowRate least_level(const Class& item) const;
+  [[nodiscard]] FlowRate min_level(const Class& item) const;
   [[nodiscard]] static FlowRate bound_of_level(const Link& link);
   [[nodiscard]] FlowRate level_of(LinkIndex index) const;
 

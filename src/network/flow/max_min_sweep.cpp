@@ -36,7 +36,7 @@ namespace trainyard {
 void MaxMinSolver::sweep() {
   for (const ClassIndex index : joined_) {
     Class& item = classes_[index];
-    item.rate = least_level(item);
+    item.rate = min_level(item);
     for (const LinkIndex link : path(index)) {
       add(links_[link], item.flows, item.rate);
     }
@@ -135,7 +135,7 @@ void MaxMinSolver::release(LinkIndex index) {
   for (const Member member : members_[index]) {
     const Class& item = classes_[member.index];
     if (item.rate == now_) {
-      const FlowRate rate = least_level(item);
+      const FlowRate rate = min_level(item);
       if (rate != now_) {
         move_class(member.index, rate);
       }
@@ -184,7 +184,7 @@ void MaxMinSolver::relax(LinkIndex index) {
   }
 }
 
-FlowRate MaxMinSolver::least_level(const Class& item) const {
+FlowRate MaxMinSolver::min_level(const Class& item) const {
   FlowRate level = kUnlimited;
   for (std::uint32_t hop = 0; hop < item.path_length; ++hop) {
     level = std::min(level, links_[paths_[item.path_first + hop]].level);

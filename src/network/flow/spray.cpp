@@ -21,7 +21,7 @@ std::vector<std::uint32_t> SprayPaths::next(const ConnectionSpec& spec) {
   std::vector<std::uint32_t> numbers = {next_path_};
   std::set<std::vector<LinkId>> known;
   std::vector<LinkId> path;
-  for (std::uint32_t count = 0; count < kMostPaths; ++count) {
+  for (std::uint32_t count = 0; count < kMaxPaths; ++count) {
     const std::uint32_t number = next_path_ + count;
     const bool found =
         routing_.route(spec.source, spec.target, spec.flow_label, path, number, spec.nic_turns);
@@ -29,7 +29,7 @@ std::vector<std::uint32_t> SprayPaths::next(const ConnectionSpec& spec) {
       numbers.push_back(number);
     }
   }
-  next_path_ += kMostPaths;
+  next_path_ += kMaxPaths;
   return numbers;
 }
 

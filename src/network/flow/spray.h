@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet spraying: the packets of one message take all equally good paths at once.
 //
-// Up to kMostPaths distinct paths of a connection are found by counting: path j takes, at each
+// Up to kMaxPaths distinct paths of a connection are found by counting: path j takes, at each
 // level of the fabric, the choice that the digits of j name, as RoutingPolicy::Static does with the
 // number of a target. A connection begins to count where the one before it ended, so that fabrics
 // with more paths are used evenly.
@@ -28,7 +28,7 @@ namespace trainyard {
 // Counts the paths of connections under RoutingPolicy::Spray.
 class SprayPaths {
  public:
-  static constexpr std::uint32_t kMostPaths = 64;
+  static constexpr std::uint32_t kMaxPaths = 64;
 
   explicit SprayPaths(Routing& routing) : routing_(routing) {}
   // ConnectionSpec::path for each distinct path of the next connection: at least one, even where

@@ -348,7 +348,7 @@ std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
                      .storms = engine_.storms(*port),
                      .paused = SimTime(engine_.paused_time(*port)),
                      .starved = SimTime(engine_.starved_time(*port)),
-                     .queue_most = Bytes(counted.most_queued),
+                     .queue_max = Bytes(counted.max_queued),
                      .queue_p50 = engine_.queue_percentile(*port, 50),
                      .queue_p99 = engine_.queue_percentile(*port, 99)});
     }

@@ -18,7 +18,7 @@ std::uint64_t chooser_seed(std::uint64_t seed, NodeId node) {
 
 void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
                      std::span<const Port> ports, const CanChoose& can_choose) {
-  // Paths with the same links up to `hop`; the first stands for all.
+  // Paths with the same links up to `hop`; the first represents all.
   struct Group {
     std::vector<std::uint32_t> firsts;
     std::uint32_t hop;
@@ -70,11 +70,11 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
   }
   PacketFans::Ways ways{.firsts = {senders_.end(id).path}, .hops = senders_.end(id).hops};
   const std::uint32_t last = ways.hops - 1;
-  Picoseconds least = kNeverTime;
+  Picoseconds min = kNeverTime;
   for (const std::vector<LinkId>& path : paths.subspan(1)) {
     CHECK(path.size() == ways.hops, "ways of different lengths");
     ways.firsts.push_back(static_cast<std::uint32_t>(fabric_.positions().size()));
-    least = std::min(least, fabric_.add_path(path));
+    min = std::min(min, fabric_.add_path(path));
     const std::vector<std::uint32_t>& positions = fabric_.positions();
     CHECK(positions[ways.firsts.back()] == senders_.end(id).port &&
               positions[ways.firsts.back() + last] == positions[senders_.end(id).path + last],
@@ -86,7 +86,7 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
                          .count = static_cast<std::uint32_t>(paths.size())});
   senders_.spread(id);
   set_up_ports();
-  shorten_window(least);
+  shorten_window(min);
   return id;
 }
 
@@ -94,13 +94,13 @@ std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint
   fabric_.add_lane(lane);
   const PacketPath path = targets_.path(twin, senders_.end(twin).path);
   const auto id = static_cast<std::uint32_t>(senders_.count());
-  const Picoseconds least = senders_.add(path, senders_.end(twin).rate);
+  const Picoseconds min = senders_.add(path, senders_.end(twin).rate);
   targets_.add(path);
   targets_.share_ways(id, twin);
   if (targets_.has_ways(id)) {
     senders_.spread(id);
   }
-  shorten_window(least);
+  shorten_window(min);
   return id;
 }
 

@@ -36,10 +36,10 @@ void PacketControl::add_way(std::uint32_t connection, std::uint32_t position,
   if (traits_.telemetry == IntFormat::None) {
     return;
   }
-  if (hops.size() > kMostIntHops) {
+  if (hops.size() > kMaxIntHops) {
     throw ConfigError(
         fmt::format("congestion control {}: expected paths of at most {} switches, found one of {}",
-                    profile_.name, kMostIntHops, hops.size()));
+                    profile_.name, kMaxIntHops, hops.size()));
   }
   senders_[connection].ways.push_back({.position = position,
                                        .first_hop = static_cast<std::uint32_t>(hops_.size()),
@@ -72,8 +72,8 @@ bool PacketControl::fits(std::uint32_t connection, std::uint32_t number, std::in
 
 // Twice as many packets may be under way. Those that are keep what is known of them.
 void PacketControl::grow(Sender& sender) {
-  constexpr std::size_t kLeast = 8;
-  const std::size_t size = std::max(kLeast, 2 * sender.flight.size());
+  constexpr std::size_t kMin = 8;
+  const std::size_t size = std::max(kMin, 2 * sender.flight.size());
   CHECK(size <= (std::size_t{1} << 31), "too many packets of a connection under way");
   std::vector<Sent> flight(size);
   for (std::uint32_t sequence = sender.oldest; sequence != sender.next; ++sequence) {
@@ -318,7 +318,7 @@ void PacketSenders::repace(std::uint32_t id, Picoseconds time) {
   }
 }
 
-// Something has come to the source: if the connection was put aside, it may go on.
+// Something has come to the source: if the connection was parked, it may go on.
 void PacketSenders::resume(std::uint32_t id, Picoseconds time) {
   SendingEnd& end = ends_[id];
   if (control_) {

@@ -161,7 +161,7 @@ class PacketControl {
   static std::int64_t settle(Sender& sender, std::uint32_t number);
   [[nodiscard]] static Way& way_at(Sender& sender, std::uint32_t position);
   // The stamps of each hop that the ACK for packet `sequence` brings: as many as there are.
-  using IntPath = std::array<IntHop, kMostIntHops>;
+  using IntPath = std::array<IntHop, kMaxIntHops>;
   [[nodiscard]] IntPath path_of(const Way& way, std::uint32_t sequence);
 
   ControlProfile profile_;

@@ -46,7 +46,7 @@ std::vector<LinkId> PacketEngine::deadlock() const {
   for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
     graph.add(edge->first, edge->second);
   }
-  std::vector<LinkId> cycle = graph.find_cycle();  // By the numbers of ports.
+  std::vector<LinkId> cycle = graph.find_cycle();  // Numbers of ports.
   for (LinkId& link : cycle) {
     link = LinkId(ports[link.value()].link);
   }

@@ -34,16 +34,16 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
   fabric_.add_lane(lane);
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
                   .hops = static_cast<std::uint8_t>(links.size())};
-  Picoseconds least = fabric_.add_path(links);
+  Picoseconds min = fabric_.add_path(links);
   if (fabric_.has_way_back()) {
     path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
-    least = std::min(least, fabric_.add_way_back(links));
+    min = std::min(min, fabric_.add_way_back(links));
   }
   const auto id = static_cast<std::uint32_t>(senders_.count());
-  least = std::min(least, senders_.add(path, fabric_.own_rate(links)));
+  min = std::min(min, senders_.add(path, fabric_.own_rate(links)));
   targets_.add(path);
   set_up_ports();
-  shorten_window(least);
+  shorten_window(min);
   return id;
 }
 
@@ -55,7 +55,7 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
         "would count as lost; found both (selective repeat goes with it)");
   }
   const auto first = static_cast<std::uint32_t>(fabric_.positions().size());
-  const Picoseconds least = fabric_.add_path(links);
+  const Picoseconds min = fabric_.add_path(links);
   const PacketPath path = targets_.path(id, first);
   const std::vector<std::uint32_t>& positions = fabric_.positions();
   const std::uint32_t last = senders_.end(id).hops - 1U;
@@ -64,7 +64,7 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
         "sprayed paths that do not begin and end alike");
   targets_.spray(id, senders_.add_alternative(path, id));
   set_up_ports();
-  shorten_window(least);
+  shorten_window(min);
 }
 
 void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
@@ -73,9 +73,9 @@ void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const L
   CHECK(time >= begin_time_, "another path from a time on that is over");
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
                   .hops = static_cast<std::uint8_t>(links.size())};
-  Picoseconds least = fabric_.add_path(links);
+  Picoseconds min = fabric_.add_path(links);
   path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
-  least = std::min(least, fabric_.add_way_back(links));
+  min = std::min(min, fabric_.add_way_back(links));
   const std::vector<std::uint32_t>& positions = fabric_.positions();
   CHECK(positions[path.first] == senders_.end(id).port &&
             positions[path.reverse - 1] ==
@@ -84,7 +84,7 @@ void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const L
   fabric_.routes().add(id, time, path);
   senders_.add_way(id, path);
   set_up_ports();
-  shorten_window(least);
+  shorten_window(min);
 }
 
 // Sets up what is kept of ports beside the fabric.
@@ -175,7 +175,7 @@ void PacketEngine::run_workers(std::uint64_t number) {
   for (const auto& worker : workers_) {
     due += worker->due(number);
   }
-  if (due < static_cast<std::size_t>(fabric_.options().least_shared)) {
+  if (due < static_cast<std::size_t>(fabric_.options().min_shared)) {
     for (const auto& worker : workers_) {
       worker->run(number, workers_, windows_);
     }

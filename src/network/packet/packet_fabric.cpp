@@ -19,7 +19,7 @@ namespace {
 // The packet for which LinkSpec states rates of the fabric: what the measurements behind the
 // catalogue sent.
 constexpr Bytes kRatedPayload{4096};
-constexpr std::size_t kMostLinks = 255;
+constexpr std::size_t kMaxLinks = 255;
 
 }  // namespace
 
@@ -142,22 +142,21 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
 }
 
 Picoseconds PacketFabric::lookahead(const Port& port, bool is_last) const {
-  const std::int64_t least_wire = wire_of(0, false);
-  const std::int64_t read =
-      is_last ? least_wire : std::min<std::int64_t>(least_wire, kCutThroughBytes);
-  Picoseconds least = time_on_line(port, read) + (is_last ? port.end_delay : port.through_delay);
+  const std::int64_t min_wire = wire_of(0, false);
+  const std::int64_t read = is_last ? min_wire : std::min<std::int64_t>(min_wire, kCutThroughBytes);
+  Picoseconds min = time_on_line(port, read) + (is_last ? port.end_delay : port.through_delay);
   if (!options_.slow_hosts.empty()) {  // Which are told of packets on their way through, too.
-    least = std::min(least, time_on_line(port, least_wire) + port.end_delay);
+    min = std::min(min, time_on_line(port, min_wire) + port.end_delay);
   }
   if (options_.watchdog) {
-    least = std::min(least, options_.watchdog->poll.picoseconds() / 2);
+    min = std::min(min, options_.watchdog->poll.picoseconds() / 2);
   }
-  return least;
+  return min;
 }
 
 Picoseconds PacketFabric::add_path(std::span<const LinkId> path) {
-  CHECK(!path.empty() && path.size() <= kMostLinks, "a path of no link or too many");
-  Picoseconds least = kNeverTime;
+  CHECK(!path.empty() && path.size() <= kMaxLinks, "a path of no link or too many");
+  Picoseconds min = kNeverTime;
   for (std::size_t hop = 0; hop < path.size(); ++hop) {
     const LinkId link = path[hop];
     const std::uint32_t index = port_of(link);
@@ -167,8 +166,8 @@ Picoseconds PacketFabric::add_path(std::span<const LinkId> path) {
       const std::uint32_t opposite = port_of(back);
       ports_[index].opposite = opposite;
       ports_[opposite].opposite = index;
-      least = std::min(least, time_on_line(ports_[opposite], kPfcWireBytes.count()) +
-                                  ports_[opposite].pause_delay);
+      min = std::min(min, time_on_line(ports_[opposite], kPfcWireBytes.count()) +
+                              ports_[opposite].pause_delay);
     }
     if (hop > 0 && ports_[index].node != kNoIndex) {
       const LinkId back = link_back(path[hop - 1]);
@@ -176,13 +175,13 @@ Picoseconds PacketFabric::add_path(std::span<const LinkId> path) {
     }
     positions_.push_back(index);
     entries_.push_back(static_cast<std::uint16_t>(entry));
-    least = std::min(least, lookahead(ports_[index], hop + 1 == path.size()));
+    min = std::min(min, lookahead(ports_[index], hop + 1 == path.size()));
     if (hop > 0) {
-      least = std::min(least, credit_lookahead(positions_[positions_.size() - 2], index));
+      min = std::min(min, credit_lookahead(positions_[positions_.size() - 2], index));
     }
   }
   CHECK(positions_.size() < kNoIndex, "too many connections");
-  return least;
+  return min;
 }
 
 Picoseconds PacketFabric::add_way_back(std::span<const LinkId> path) {

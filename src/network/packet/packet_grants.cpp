@@ -11,7 +11,7 @@ namespace trainyard {
 namespace {
 
 // A request that nothing answers is repeated as often as a packet: NCCL_IB_RETRY_CNT.
-constexpr int kMostTries = 7;
+constexpr int kMaxTries = 7;
 
 // A request, to the target; without this flag the same is a grant, to the source.
 bool is_request(const Packet& packet) {
@@ -73,7 +73,7 @@ Picoseconds PacketGrants::deadline(std::uint32_t id, const CreditSender& sender)
 
 bool PacketGrants::retry(std::uint32_t id) {
   Source& source = sources_[id];
-  if (source.tries == kMostTries) {
+  if (source.tries == kMaxTries) {
     source.has_given_up = true;
     return false;
   }

@@ -52,7 +52,7 @@ void set_marking(PacketOptions& options) {
   options.marking.reset();
 }
 
-constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
+constexpr std::int64_t kMaxMtu = 65'000;  // Packet::wire has 16 bits.
 
 void expect(bool holds, std::string_view what) {
   if (!holds) {
@@ -74,22 +74,22 @@ void check_lanes(const PacketOptions& options) {
 
 void check_pauses(const PacketOptions& options) {
   // A slower drain would take longer for a large buffer than time has picoseconds.
-  constexpr Bandwidth kLeastDrain(1'000'000);
-  constexpr Bytes kMostBuffer = mib(64);
+  constexpr Bandwidth kMinDrain(1'000'000);
+  constexpr Bytes kMaxBuffer = mib(64);
   expect(options.pfc || (!options.watchdog && options.slow_hosts.empty()),
          "PFC where hosts pause or watchdogs look for pauses, found none");
   for (const SlowHost& host : options.slow_hosts) {
     const SlowReceiverSettings& receiver = host.receiver;
-    expect(receiver.drain >= kLeastDrain && receiver.xon >= Bytes(0) &&
-               receiver.xon <= receiver.xoff && receiver.xoff <= kMostBuffer &&
+    expect(receiver.drain >= kMinDrain && receiver.xon >= Bytes(0) &&
+               receiver.xon <= receiver.xoff && receiver.xoff <= kMaxBuffer &&
                host.until >= host.from,
            "slow receivers that drain at 1 Mb/s at least, go on at no more than they stop at, stop "
            "at 64 MiB at most, and end after they begin; found another");
   }
   if (options.watchdog) {
     const WatchdogSettings& watchdog = *options.watchdog;
-    const SimTime least = std::min({watchdog.poll, watchdog.detection, watchdog.restoration});
-    expect(least >= nanoseconds(2) && watchdog.paused_share >= 0.5,
+    const SimTime min = std::min({watchdog.poll, watchdog.detection, watchdog.restoration});
+    expect(min >= nanoseconds(2) && watchdog.paused_share >= 0.5,
            "times of a watchdog of 2 ns or more and a share of at least half, found less");
     expect(!options.lanes, "one class of data where watchdogs look for pauses, found several");
   }
@@ -114,7 +114,7 @@ DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line) {
   if (control == CongestionControl::DcqcnPaper) {
     // Zhu et al., SIGCOMM 2015, section 6 and figure 14; R_HAI, which it leaves open, as in the
     // simulation of its authors (bobzhuyb/ns3-rdma).
-    settings.least = Bandwidth(10'000'000);  // It names none: an estimate.
+    settings.min = Bandwidth(10'000'000);  // It names none: an estimate.
     settings.additive = Bandwidth(40'000'000);
     settings.hyper = Bandwidth(200'000'000);
     return settings;
@@ -126,7 +126,7 @@ DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line) {
   // for each 25 Gb/s and the least rate 100 Mb/s, as simulations of current NICs have them.
   const double factor = static_cast<double>(line.bits_per_second()) /
                         static_cast<double>(kReference.bits_per_second());
-  settings.least = Bandwidth(100'000'000);
+  settings.min = Bandwidth(100'000'000);
   settings.additive = Bandwidth(5'000'000).scaled(factor);
   settings.hyper = Bandwidth(50'000'000).scaled(factor);
   settings.g = 5.0 / 1024;
@@ -140,7 +140,7 @@ DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line) {
   settings.counts_first = false;
   settings.hyper_grows = false;
   settings.clamp_target = false;
-  settings.least_share = 0.5;
+  settings.min_share = 0.5;
   return settings;
 }
 
@@ -227,20 +227,20 @@ void check_adaptive(const PacketOptions& options) {
 
 void check_options(const PacketOptions& options) {
   const std::int64_t mtu = options.mtu.count();
-  expect(mtu >= 1 && mtu <= kMostMtu,
-         fmt::format("an MTU from 1 to {} B, found {} B", kMostMtu, mtu));
+  expect(mtu >= 1 && mtu <= kMaxMtu,
+         fmt::format("an MTU from 1 to {} B, found {} B", kMaxMtu, mtu));
   expect(options.bit_error_rate >= 0.0 && options.bit_error_rate < 1.0,
          fmt::format("a bit error rate from 0 to less than 1, found {}", options.bit_error_rate));
-  expect(options.threads >= 1 && options.threads <= kMostPacketThreads,
-         fmt::format("from 1 to {} threads, found {}", kMostPacketThreads, options.threads));
+  expect(options.threads >= 1 && options.threads <= kMaxPacketThreads,
+         fmt::format("from 1 to {} threads, found {}", kMaxPacketThreads, options.threads));
   expect(!options.pfc || options.fabric_credits <= Bytes(0),
          "PFC or credits between switches, found both");
   expect(!options.convergence || options.sends_again(),
          "retransmission where paths change after a failure, found none");
   // A wait is bits over rate.
-  expect(!options.dcqcn || options.dcqcn->least >= Bandwidth(1),
+  expect(!options.dcqcn || options.dcqcn->min >= Bandwidth(1),
          fmt::format("a least rate of DCQCN of at least 1 bit/s, found {}",
-                     options.dcqcn ? options.dcqcn->least.bits_per_second() : 0));
+                     options.dcqcn ? options.dcqcn->min.bits_per_second() : 0));
   expect(Retransmissions::shortest_timeout(options) > SimTime(),
          "a retransmission timeout of more than 0, found less");
   check_control(options);

@@ -144,11 +144,11 @@ struct PacketOptions {
   std::optional<SimTime> convergence = {};
   std::uint64_t seed = 1;
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
-  // kMostPacketThreads. Results are the same with any number.
+  // kMaxPacketThreads. Results are the same with any number.
   int threads = 1;
   // A window in which fewer packets and ports have work is not worth waking the others for: one
   // thread works through all parts.
-  int least_shared = 48;
+  int min_shared = 48;
 
   // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of
   // parameters. The line rate of `dcqcn` is not looked at.
@@ -199,6 +199,6 @@ void check_adaptive(const PacketOptions& options);
 
 // Bytes that a switch or adapter reads of a packet before it can send it on.
 inline constexpr std::int64_t kCutThroughBytes = 72;
-inline constexpr int kMostPacketThreads = 256;
+inline constexpr int kMaxPacketThreads = 256;
 
 }  // namespace trainyard

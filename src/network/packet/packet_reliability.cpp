@@ -160,7 +160,7 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
             .picoseconds();
     settings.window = (is_spread ? 2 : 1) * ((round_trip + packet - 1) / packet);
   }
-  settings.window = std::min(settings.window, kMostOutstanding);
+  settings.window = std::min(settings.window, kMaxOutstanding);
   settings.reorder = is_spread ? std::max<std::int64_t>(1, settings.window / 2) : 0;
   return settings;
 }

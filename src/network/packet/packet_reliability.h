@@ -43,7 +43,7 @@ class ReliableConnection {
   [[nodiscard]] Piece send(Picoseconds now);
   // An ACK with this number has come.
   PacketNews on_answer(std::uint32_t number, bool is_nak, Picoseconds now);
-  // Go-back-N goes on with the packet next().number, and waits for no other one.
+  // Go-back-N continues with the packet next().number, and waits for no other one.
   [[nodiscard]] std::optional<Psn> goes_back_to() const;
   // on_timeout() must be called when deadline() has come; kNeverTime if nothing is waited for.
   void on_timeout();

@@ -70,11 +70,11 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
     is_seen = true;
   }
   before_ = time;
-  if (samples_.queues.size() + samples_.rates.size() > kMostSamples) {
+  if (samples_.queues.size() + samples_.rates.size() > kMaxSamples) {
     throw ConfigError(fmt::format(
         "packet engine: expected an interval that makes at most {} samples of queues and rates, "
         "found {}, which makes more in the first {}",
-        kMostSamples, to_string(SimTime(interval_)), to_string(SimTime(time))));
+        kMaxSamples, to_string(SimTime(interval_)), to_string(SimTime(time))));
   }
   return is_seen;
 }
@@ -119,7 +119,7 @@ PacketStats PacketEngine::stats() const {
     stats.drops += counters.drops;
     stats.storms += storms(port);
     stats.storm_drops += counters.storm_drops;
-    stats.most_queued = std::max(stats.most_queued, Bytes(counters.most_queued));
+    stats.max_queued = std::max(stats.max_queued, Bytes(counters.max_queued));
   }
   return stats;
 }
@@ -156,7 +156,7 @@ std::optional<Bytes> PacketEngine::queue_percentile(const Port& port, int percen
     return std::nullopt;
   }
   const QueueTimes& times = watch_.queue_times[fabric_.port_index(LinkId(port.link))];
-  return Bytes(std::min(times.percentile(percent, begin_time_), port.counters.most_queued));
+  return Bytes(std::min(times.percentile(percent, begin_time_), port.counters.max_queued));
 }
 
 std::pair<NodeId, NodeId> PacketEngine::ends_of(std::uint32_t id) const {

@@ -20,7 +20,7 @@ namespace trainyard {
 class PacketEngine;
 
 // Limit for samples of queues and of rates together: half a gigabyte while the file is made.
-inline constexpr std::size_t kMostSamples = 5'000'000;
+inline constexpr std::size_t kMaxSamples = 5'000'000;
 
 // Takes samples when the engine asks after each window.
 class PacketSampler {
@@ -31,7 +31,7 @@ class PacketSampler {
 
   [[nodiscard]] bool is_due(Picoseconds border) const { return border >= due_; }
   // The border at the end of a window. This and the others throw ConfigError for more samples than
-  // kMostSamples.
+  // kMaxSamples.
   void take_at(const PacketEngine& engine, Picoseconds border);
   // Takes the samples up to `border`, until which nothing happened.
   void take_until(const PacketEngine& engine, Picoseconds border);

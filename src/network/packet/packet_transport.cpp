@@ -24,9 +24,9 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
   const std::uint32_t index = fabric_.positions()[path.first];
   Port& port = fabric_.ports()[index];
   const PacketOptions& options = fabric_.options();
-  Picoseconds least = kNeverTime;
+  Picoseconds min = kNeverTime;
   if (control_) {
-    least = add_controlled(path, rate);
+    min = add_controlled(path, rate);
   } else if (options.control != CongestionControl::None) {
     const auto line = Bandwidth(static_cast<std::int64_t>(rate));
     DcqcnSettings settings = options.dcqcn.value_or(dcqcn_settings(options.control, line));
@@ -45,7 +45,7 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
                    .source = source,
                    .hops = path.hops,
                    .is_paced = rate < port.bits_per_second});
-  return options.sends_again() ? std::min(least, add_reliable(path, rate)) : least;
+  return options.sends_again() ? std::min(min, add_reliable(path, rate)) : min;
 }
 
 void PacketSenders::add_way(std::uint32_t id, const PacketPath& path) {

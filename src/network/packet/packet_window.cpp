@@ -203,7 +203,7 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
     const std::int64_t frame = due.packet.wire - sizes_.around_frame;
     if (port.queue.empty()) {
       port.free_at = std::max(port.free_at, due.time);
-      port.counters.most_queued = std::max(port.counters.most_queued, frame);
+      port.counters.max_queued = std::max(port.counters.max_queued, frame);
       const bool is_alone = port.first == kNoIndex || gets_[port.first].time > port.free_at;
       if (is_alone && port.free_at < end_time_) {
         pass_on(port, index, due.packet, port.free_at);
@@ -212,7 +212,7 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
     }
     port.queue.push(due.packet);
     port.queued_bytes += frame;
-    port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
+    port.counters.max_queued = std::max(port.counters.max_queued, port.queued_bytes);
   }
   while (!port.queue.empty()) {
     if (port.free_at >= end_time_) {
@@ -228,7 +228,7 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
   return true;
 }
 
-// A control packet that finds the port idle goes on at once. False, and nothing done, for others.
+// A control packet that finds the port idle continues at once. False, and nothing done, for others.
 bool PacketWorker::pass_on_control(Port& port, std::uint32_t index, const Due& due) {
   const Picoseconds start = std::max(port.free_at, due.time);
   const bool is_alone = due.next == kNoIndex || gets_[due.next].time > start;
@@ -322,7 +322,7 @@ void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet
   }
   port.queued_bytes += packet.wire - sizes_.around_frame;
   note_queue(port, index, time);
-  port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
+  port.counters.max_queued = std::max(port.counters.max_queued, port.queued_bytes);
 }
 
 // Returns whether one of the connections that begin at the port may send.

@@ -19,8 +19,8 @@ inline constexpr Picoseconds kNeverTime = std::numeric_limits<Picoseconds>::max(
 inline constexpr std::uint32_t kNoIndex = 0xffff'ffff;
 inline constexpr std::uint64_t kNeverWindow = ~std::uint64_t{0};  // Windows count from 0.
 
-// A FIFO in one block of memory that doubles when it is full and never shrinks: nothing is allocated
-// for an element. A ring that was never used owns no memory.
+// A FIFO in one block of memory that doubles when it is full and never shrinks: nothing is
+// allocated for an element. A ring that was never used owns no memory.
 template <typename T>
 class Ring {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -46,10 +46,10 @@ class Ring {
   }
 
  private:
-  static constexpr std::uint32_t kLeastSlots = 8;
+  static constexpr std::uint32_t kMinSlots = 8;
 
   void grow() {
-    const std::uint32_t capacity = capacity_ == 0 ? kLeastSlots : 2 * capacity_;
+    const std::uint32_t capacity = capacity_ == 0 ? kMinSlots : 2 * capacity_;
     CHECK(capacity > capacity_, "too many packets in one queue");
     auto larger = std::make_unique<T[]>(capacity);  // NOLINT(modernize-avoid-c-arrays)
     const std::uint32_t count = size();
@@ -114,9 +114,9 @@ struct Leaving {
 };
 
 struct PortTally {
-  std::uint64_t packets = 0;     // Data.
-  std::uint64_t bytes = 0;       // On the line, with control packets and PFC frames.
-  std::int64_t most_queued = 0;  // Bytes of data frames.
+  std::uint64_t packets = 0;    // Data.
+  std::uint64_t bytes = 0;      // On the line, with control packets and PFC frames.
+  std::int64_t max_queued = 0;  // Bytes of data frames.
   std::uint64_t marks = 0;
   std::uint64_t pauses_sent = 0;  // XOFF only.
   std::uint64_t pauses_received = 0;

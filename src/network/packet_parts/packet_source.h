@@ -13,7 +13,7 @@ namespace trainyard {
 
 class alignas(64) PacketSource {
  public:
-  PacketSource() { waiting_.reserve(kLeastWaiting); }
+  PacketSource() { waiting_.reserve(kMinWaiting); }
 
   // `connection` may send from `time` on. It must not be here already. At equal times the least
   // `order` comes first: that of send() of the message.
@@ -64,7 +64,7 @@ class alignas(64) PacketSource {
 
   // As many connections as keep those of another source out of the same line of a cache: ports of
   // different workers would wait for each other.
-  static constexpr std::size_t kLeastWaiting = 5;
+  static constexpr std::size_t kMinWaiting = 5;
 
   struct Waiting {
     Picoseconds time;

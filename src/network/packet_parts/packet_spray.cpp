@@ -55,8 +55,8 @@ std::uint32_t SprayedArrivals::arrive(std::uint32_t sequence, bool ends_message)
 }
 
 void SprayedArrivals::grow(std::uint32_t distance) {
-  constexpr std::uint32_t kMostOutOfOrder = std::uint32_t{1} << 24;
-  CHECK(distance < kMostOutOfOrder, "a sprayed packet overtook millions of others");
+  constexpr std::uint32_t kMaxOutOfOrder = std::uint32_t{1} << 24;
+  CHECK(distance < kMaxOutOfOrder, "a sprayed packet overtook millions of others");
   std::size_t size = came_.size();
   while (size <= distance) {
     size *= 2;

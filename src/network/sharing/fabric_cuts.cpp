@@ -68,19 +68,19 @@ std::optional<FabricCuts::Cut> FabricCuts::cut_of(LinkId id) const {
 
 double FabricCuts::rate(const Load& load) const {
   std::map<Cut, double> weights;
-  double least = std::numeric_limits<double>::infinity();
+  double min = std::numeric_limits<double>::infinity();
   for (const LinkWeight& one : load) {
     if (const std::optional<Cut> cut = cut_of(one.link)) {
       weights[*cut] += one.weight;
     } else if (!is_in_fabric(one.link)) {
       const Bandwidth bandwidth = topology_.link(one.link).spec.bandwidth;
-      least = std::min(least, static_cast<double>(bandwidth.bits_per_second()) / one.weight);
+      min = std::min(min, static_cast<double>(bandwidth.bits_per_second()) / one.weight);
     }
   }
   for (const auto& [cut, weight] : weights) {
-    least = std::min(least, bits_per_second_.at(cut) / weight);
+    min = std::min(min, bits_per_second_.at(cut) / weight);
   }
-  return least;
+  return min;
 }
 
 }  // namespace trainyard

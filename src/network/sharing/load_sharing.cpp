@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// Progressive filling. The share of a link is always worked out from all loads on it, in their
+// Progressive filling. The share of a link is always computed from all loads on it, in their
 // order, and never updated: what else is solved beside it leaves no trace in it.
 class Filling {
  public:
@@ -167,26 +167,26 @@ class RunningGroups {
       result.is_limited = result.is_limited || is_limited;
     }
     if (result.is_limited) {
-      const double least_alone = *std::min_element(alone.begin(), alone.end());
-      result.share = std::min(1.0, least_rate(result.group) / least_alone);
+      const double min_alone = *std::min_element(alone.begin(), alone.end());
+      result.share = std::min(1.0, min_rate(result.group) / min_alone);
       result.left = capacities_left(topology_, loads_, rates_, begin, end);
     }
     return result;
   }
 
  private:
-  [[nodiscard]] double least_rate(std::size_t group) const {
-    double least = std::numeric_limits<double>::infinity();
+  [[nodiscard]] double min_rate(std::size_t group) const {
+    double min = std::numeric_limits<double>::infinity();
     for (std::size_t load = first_[group]; load < first_[group + 1]; ++load) {
-      least = std::min(least, rates_[load]);
+      min = std::min(min, rates_[load]);
     }
-    return least;
+    return min;
   }
   [[nodiscard]] std::size_t slowest(std::span<const std::size_t> members) const {
     CHECK(!members.empty(), "a class has a group");
     std::size_t found = members.front();
     for (const std::size_t group : members) {
-      if (is_less(least_rate(group), least_rate(found))) {
+      if (is_less(min_rate(group), min_rate(found))) {
         found = group;
       }
     }

@@ -75,8 +75,8 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
   }
   if (pattern.front() == '*') {
     pattern.remove_prefix(std::min(pattern.find_first_not_of('*'), pattern.size()) - 1);
-    const std::size_t most = std::min(name.find('/'), name.size());
-    for (std::size_t length = 0; length <= most; ++length) {
+    const std::size_t max = std::min(name.find('/'), name.size());
+    for (std::size_t length = 0; length <= max; ++length) {
       if (matches_pattern(name.substr(length), pattern.substr(1))) {
         return true;
       }

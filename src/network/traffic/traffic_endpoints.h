@@ -20,7 +20,7 @@ class TrafficDevices {
   explicit TrafficDevices(const Cluster& cluster);
 
   // nics: all, server by server. gpus: those that ranks use, by rank. A name such as server0/nic0,
-  // or a pattern of names, in which * stands for any text without a slash and [2-9] for the
+  // or a pattern of names, in which * represents any text without a slash and [2-9] for the
   // numbers 2 to 9; a pattern gives devices in the order of the servers. Or a list of these, no
   // device twice.
   [[nodiscard]] std::vector<NodeId> read(const ConfigNode& node) const;

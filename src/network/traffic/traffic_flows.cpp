@@ -224,10 +224,10 @@ class OpenLoopPattern final : public FlowPattern {
 
   // The flow after `last`, unless it were past the end.
   void add(Start last, double gap_picoseconds) {
-    constexpr double kMostGap = 1e18;  // Beyond any duration; a sum of two stays in range.
-    const double gap = std::min(gap_picoseconds + 0.5, kMostGap);
+    constexpr double kMaxGap = 1e18;  // Beyond any duration; a sum of two stays in range.
+    const double gap = std::min(gap_picoseconds + 0.5, kMaxGap);
     const SimTime time = last.time + SimTime(static_cast<std::int64_t>(gap));
-    if (time <= traffic_.duration && time <= SimTime(static_cast<std::int64_t>(kMostGap))) {
+    if (time <= traffic_.duration && time <= SimTime(static_cast<std::int64_t>(kMaxGap))) {
       starts_.push({.time = time, .source = last.source});
     }
   }

@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 // An exbibyte: sums of bits stay in 64 bits.
-constexpr Bytes kMostTrafficBytes{std::int64_t{1} << 60};
+constexpr Bytes kMaxTrafficBytes{std::int64_t{1} << 60};
 
 class Runner {
  public:
@@ -127,12 +127,12 @@ std::vector<GroupPlan> plan_traffic(const Cluster& cluster, const TrafficSpec& s
     for (auto flow = source.next(); flow; flow = source.next()) {
       ++plan.flows;
       plan.bytes += flow->size;
-      if (++flows > kMostTrafficFlows) {
-        fail(fmt::format("expected at most {} flows in all, found more", kMostTrafficFlows));
+      if (++flows > kMaxTrafficFlows) {
+        fail(fmt::format("expected at most {} flows in all, found more", kMaxTrafficFlows));
       }
       bytes += flow->size;
-      if (bytes > kMostTrafficBytes) {
-        fail(fmt::format("expected at most {} in all, found more", to_string(kMostTrafficBytes)));
+      if (bytes > kMaxTrafficBytes) {
+        fail(fmt::format("expected at most {} in all, found more", to_string(kMaxTrafficBytes)));
       }
       if (!routing.route(flow->source, flow->target, flow->label, path)) {
         fail(fmt::format("no path leads from {} to {}: the cluster does not connect them",
@@ -164,7 +164,7 @@ TrafficRun run_traffic(Simulator& simulator, Network& network, Routing& routing,
 }
 
 std::vector<std::string> broken_promises(const Topology& topology, const TrafficSpec& spec,
-                                         const TrafficRun& run, std::size_t most) {
+                                         const TrafficRun& run, std::size_t max) {
   std::vector<std::string> lines;
   std::size_t waiting = 0;
   Bytes asked;
@@ -173,7 +173,7 @@ std::vector<std::string> broken_promises(const Topology& topology, const Traffic
     if (flow.end) {
       continue;
     }
-    if (++waiting < most) {
+    if (++waiting < max) {
       lines.push_back(fmt::format("group {}: {} waits for {} from {}, sent at {}",
                                   spec.groups[flow.group].name, topology.node(flow.target).name,
                                   to_string(flow.size), topology.node(flow.source).name,

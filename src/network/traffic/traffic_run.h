@@ -66,6 +66,6 @@ struct TrafficRun {
 // the network does not account for. Empty if the run kept its promise; at most `most` lines.
 [[nodiscard]] std::vector<std::string> broken_promises(const Topology& topology,
                                                        const TrafficSpec& spec,
-                                                       const TrafficRun& run, std::size_t most);
+                                                       const TrafficRun& run, std::size_t max);
 
 }  // namespace trainyard

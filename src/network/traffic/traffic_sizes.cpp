@@ -14,8 +14,8 @@ namespace trainyard {
 namespace {
 
 void check_size(const ConfigNode& node, Bytes size) {
-  if (size > kMostFlowSize) {
-    node.fail(fmt::format("a size of at most {}", to_string(kMostFlowSize)), node.found());
+  if (size > kMaxFlowSize) {
+    node.fail(fmt::format("a size of at most {}", to_string(kMaxFlowSize)), node.found());
   }
 }
 

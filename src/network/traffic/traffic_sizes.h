@@ -22,7 +22,7 @@
 namespace trainyard {
 
 // Limit for one flow: that of a whole GPU memory is far below, and sums over millions stay exact.
-inline constexpr Bytes kMostFlowSize{std::int64_t{1} << 42};
+inline constexpr Bytes kMaxFlowSize{std::int64_t{1} << 42};
 
 struct SizePoint {
   Bytes size;

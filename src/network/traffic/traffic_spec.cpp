@@ -52,7 +52,7 @@ std::optional<std::uint8_t> read_priority(const ConfigNode& node) {
 Rounds read_rounds(const ConfigNode& node) {
   Rounds rounds;
   if (const auto repeat = node.optional("repeat")) {
-    rounds.count = repeat->as_integer(1, kMostTrafficFlows);
+    rounds.count = repeat->as_integer(1, kMaxTrafficFlows);
     rounds.interval = read_time(node.required("interval"));
     if (rounds.count > 1 &&
         kLatest.picoseconds() / (rounds.count - 1) < rounds.interval.picoseconds()) {
@@ -99,7 +99,7 @@ class Reader {
       source->skip();
     }
     if (const auto seed = root.optional("seed")) {
-      seed_ = static_cast<std::uint64_t>(seed->as_integer(0, kMostTrafficSeed));
+      seed_ = static_cast<std::uint64_t>(seed->as_integer(0, kMaxTrafficSeed));
     }
     seed_ = reading_.seed.value_or(seed_);
     const ConfigNode groups = root.required("groups");
@@ -133,7 +133,7 @@ class Reader {
                        .priority = read_priority(node)};
     group.start = read_time(node, "start", SimTime());
     if (const auto seed = node.optional("seed")) {
-      const auto own = static_cast<std::uint64_t>(seed->as_integer(0, kMostTrafficSeed));
+      const auto own = static_cast<std::uint64_t>(seed->as_integer(0, kMaxTrafficSeed));
       group.seed = reading_.seed.value_or(own);
     }
     switch (kind) {
@@ -156,17 +156,17 @@ class Reader {
 
   // One for each of its devices, which links of the fabric must lead to.
   void read_slow_receiver(const ConfigNode& node, std::vector<SlowHost>& all) const {
-    constexpr Bandwidth kLeastDrain(1'000'000);
-    constexpr Bytes kMostBuffer = mib(64);
+    constexpr Bandwidth kMinDrain(1'000'000);
+    constexpr Bytes kMaxBuffer = mib(64);
     SlowHost host{.node = {}, .receiver = {}};
     const ConfigNode drain = node.required("drain");
     host.receiver.drain = drain.as_bandwidth();
-    if (host.receiver.drain < kLeastDrain) {
+    if (host.receiver.drain < kMinDrain) {
       drain.fail("a rate of at least 1 Mb/s", drain.found());
     }
     const ConfigNode xoff = node.required("xoff");
     host.receiver.xoff = xoff.as_bytes();
-    if (host.receiver.xoff > kMostBuffer) {
+    if (host.receiver.xoff > kMaxBuffer) {
       xoff.fail("at most 64 MiB", xoff.found());
     }
     const ConfigNode xon = node.required("xon");
@@ -233,11 +233,11 @@ class Reader {
   [[nodiscard]] IncastTraffic read_incast(const ConfigNode& node, FlowSizes sizes,
                                           const std::vector<NodeId>& endpoints) const {
     IncastTraffic incast{.sizes = std::move(sizes), .rounds = read_rounds(node)};
-    const auto most = static_cast<std::int64_t>(endpoints.size());
+    const auto max = static_cast<std::int64_t>(endpoints.size());
     if (const auto targets = node.optional("targets")) {
       const std::string text = targets->is_scalar() ? targets->as_string() : "";
       if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
-        incast.drawn_targets = static_cast<std::uint32_t>(targets->as_integer(1, most));
+        incast.drawn_targets = static_cast<std::uint32_t>(targets->as_integer(1, max));
       } else {
         incast.targets = devices_.read(*targets);
       }
@@ -248,7 +248,7 @@ class Reader {
             return std::ranges::find(endpoints, target) != endpoints.end();
           });
       incast.senders =
-          static_cast<std::uint32_t>(senders->as_integer(1, are_all_outside ? most : most - 1));
+          static_cast<std::uint32_t>(senders->as_integer(1, are_all_outside ? max : max - 1));
     }
     return incast;
   }
@@ -282,7 +282,7 @@ class Reader {
       traffic.duration = read_time(*duration);
     }
     if (flows) {
-      traffic.flows = flows->as_integer(1, kMostTrafficFlows);
+      traffic.flows = flows->as_integer(1, kMaxTrafficFlows);
     } else {
       check_count(*duration, traffic);
     }
@@ -295,8 +295,8 @@ class Reader {
     for (const double gap : traffic.mean_gaps) {
       flows += static_cast<double>(traffic.duration.picoseconds()) / gap;
     }
-    if (flows > 1.01 * static_cast<double>(kMostTrafficFlows)) {
-      duration.fail(fmt::format("a time for at most {} flows", kMostTrafficFlows),
+    if (flows > 1.01 * static_cast<double>(kMaxTrafficFlows)) {
+      duration.fail(fmt::format("a time for at most {} flows", kMaxTrafficFlows),
                     fmt::format("{}, for about {:.0f}", duration.found(), flows));
     }
   }

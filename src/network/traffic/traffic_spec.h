@@ -20,8 +20,8 @@
 namespace trainyard {
 
 // Limit for one run: each flow takes memory until the end.
-inline constexpr std::int64_t kMostTrafficFlows = 100'000'000;
-inline constexpr int kMostTrafficSeed = 2'147'483'647;
+inline constexpr std::int64_t kMaxTrafficFlows = 100'000'000;
+inline constexpr int kMaxTrafficSeed = 2'147'483'647;
 
 // A pattern that is drawn anew `count` times, one every `interval`; all its flows start at once.
 struct Rounds {

@@ -35,7 +35,7 @@ class SortedSamples {
             .p90 = at(90.0),
             .p99 = at(99.0),
             .p999 = at(99.9),
-            .most = values_.back()};
+            .max = values_.back()};
   }
 
  private:
@@ -114,7 +114,7 @@ class Collector {
       if (bins_.at(index).count() > 0) {
         const bool is_last = index + 1 == bins_.size();
         stats_.bins.push_back(
-            {.least = kBinStarts.at(index),
+            {.min = kBinStarts.at(index),
              .below = is_last ? std::nullopt : std::optional(kBinStarts.at(index + 1)),
              .flows = bins_.at(index).count(),
              .slowdown = bins_.at(index).distribution()});
@@ -132,9 +132,9 @@ class Collector {
       }
     }
     if (rates.count() > 0) {
-      stats_.goodput_least_gbps = rates.min();
+      stats_.goodput_min_gbps = rates.min();
       stats_.goodput_mean_gbps = rates.mean();
-      stats_.goodput_most_gbps = rates.max();
+      stats_.goodput_max_gbps = rates.max();
     }
   }
 
@@ -151,7 +151,7 @@ class Collector {
 };
 
 std::vector<LinkLoad> fullest_links(const Topology& topology, const TrafficRun& run, SimTime time,
-                                    std::size_t most) {
+                                    std::size_t max) {
   std::vector<LinkLoad> loads;
   for (const LinkUse& use : run.link_use) {
     const auto rate = static_cast<double>(topology.link(use.link).spec.bandwidth.bits_per_second());
@@ -162,14 +162,14 @@ std::vector<LinkLoad> fullest_links(const Topology& topology, const TrafficRun& 
          .utilisation = full > 0.0 ? 8.0 * static_cast<double>(use.bytes.count()) / full : 0.0});
   }
   std::ranges::stable_sort(loads, std::greater<>(), &LinkLoad::utilisation);
-  loads.resize(std::min(loads.size(), most));
+  loads.resize(std::min(loads.size(), max));
   return loads;
 }
 
 }  // namespace
 
 TrafficSummary summarise(const Topology& topology, const TrafficSpec& spec, const TrafficRun& run,
-                         std::size_t most_links) {
+                         std::size_t max_links) {
   Collector all("all");
   std::vector<Collector> groups;
   for (const TrafficGroup& group : spec.groups) {
@@ -186,7 +186,7 @@ TrafficSummary summarise(const Topology& topology, const TrafficSpec& spec, cons
   }
   summary.makespan = std::max(summary.all.makespan,
                               std::max(run.quiet_time, summary.all.first) - summary.all.first);
-  summary.links = fullest_links(topology, run, summary.makespan, most_links);
+  summary.links = fullest_links(topology, run, summary.makespan, max_links);
   return summary;
 }
 

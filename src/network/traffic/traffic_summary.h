@@ -17,12 +17,12 @@ struct Distribution {
   double p90 = 0.0;
   double p99 = 0.0;
   double p999 = 0.0;
-  double most = 0.0;
+  double max = 0.0;
 };
 
 // Flows whose size is at least `least` and below `below`.
 struct SizeBin {
-  Bytes least;
+  Bytes min;
   std::optional<Bytes> below;  // The last bin has no end.
   std::size_t flows = 0;
   Distribution slowdown;
@@ -39,9 +39,9 @@ struct TrafficStats {
   std::optional<Distribution> fct_us;
   std::optional<Distribution> slowdown;
   // Goodput of each source while a flow of it was under way, in Gb/s.
-  double goodput_least_gbps = 0.0;
+  double goodput_min_gbps = 0.0;
   double goodput_mean_gbps = 0.0;
-  double goodput_most_gbps = 0.0;
+  double goodput_max_gbps = 0.0;
   // (sum x)^2 / (n sum x^2) of x = size / FCT (Jain, Chiu, Hawe, DEC-TR-301, 1984): 1 if all got
   // the same, 1/n if one got everything. Only of two flows or more that all have one size.
   std::optional<double> fairness;
@@ -62,6 +62,6 @@ struct TrafficSummary {
 };
 
 [[nodiscard]] TrafficSummary summarise(const Topology& topology, const TrafficSpec& spec,
-                                       const TrafficRun& run, std::size_t most_links);
+                                       const TrafficRun& run, std::size_t max_links);
 
 }  // namespace trainyard

@@ -164,7 +164,7 @@ class TraceReader {
     }
     const bool is_csv = format_ == TraceFormat::Csv;
     FlowStart flow{.time = start(field(kStart), is_csv ? 1e6 : 1e12),
-                   .size = Bytes(whole("bytes", field(kBytes), 1, kMostFlowSize.count())),
+                   .size = Bytes(whole("bytes", field(kBytes), 1, kMaxFlowSize.count())),
                    .source = device("source", field(kSource)),
                    .target = device("target", field(kTarget))};
     if (flow.source == flow.target) {
@@ -178,26 +178,26 @@ class TraceReader {
 
   [[nodiscard]] std::string_view field(Column column) const { return fields_[*places_.at(column)]; }
 
-  [[nodiscard]] std::int64_t whole(std::string_view column, std::string_view text,
-                                   std::int64_t least, std::int64_t most) const {
+  [[nodiscard]] std::int64_t whole(std::string_view column, std::string_view text, std::int64_t min,
+                                   std::int64_t max) const {
     std::int64_t value = 0;
     const char* end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || rest != end || value < least || value > most) {
-      fail(column, fmt::format("a whole number from {} to {}", least, most), text);
+    if (error != std::errc() || rest != end || value < min || value > max) {
+      fail(column, fmt::format("a whole number from {} to {}", min, max), text);
     }
     return value;
   }
 
   // Rounds to the nearest picosecond.
   [[nodiscard]] SimTime start(std::string_view text, double picoseconds_per_unit) const {
-    constexpr double kMost = 1e18;  // 11 days.
+    constexpr double kMax = 1e18;  // 11 days.
     double value = 0.0;
     const char* end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     const double time = value * picoseconds_per_unit;
-    if (error != std::errc() || rest != end || !(time >= 0.0) || time > kMost) {
-      fail("start", fmt::format("a number from 0 to {}", kMost / picoseconds_per_unit), text);
+    if (error != std::errc() || rest != end || !(time >= 0.0) || time > kMax) {
+      fail("start", fmt::format("a number from 0 to {}", kMax / picoseconds_per_unit), text);
     }
     return SimTime(std::llround(time));
   }

@@ -224,7 +224,7 @@ SimTime PipelineTimeline::busy(int rank) const {
   return sum;
 }
 
-int PipelineTimeline::most_activations(int rank) const {
+int PipelineTimeline::max_activations(int rank) const {
   // At one instant, what ends is freed before what starts is held.
   std::vector<std::pair<SimTime, int>> changes;
   for (const TimedPass& pass : ranks[static_cast<std::size_t>(rank)]) {
@@ -236,12 +236,12 @@ int PipelineTimeline::most_activations(int rank) const {
   }
   std::sort(changes.begin(), changes.end());
   int held = 0;
-  int most = 0;
+  int max = 0;
   for (const auto& [time, change] : changes) {
     held += change;
-    most = std::max(most, held);
+    max = std::max(max, held);
   }
-  return most;
+  return max;
 }
 
 std::size_t neighbour_index(int from, int to, int ranks) {

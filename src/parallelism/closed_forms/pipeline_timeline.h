@@ -47,7 +47,7 @@ struct PipelineTimeline {
   [[nodiscard]] SimTime busy(int rank) const;
   // Forward passes whose activations the rank holds at once, from the start of the forward to the
   // end of the gradient of the weights.
-  [[nodiscard]] int most_activations(int rank) const;
+  [[nodiscard]] int max_activations(int rank) const;
 };
 
 // `times` has one entry for each stage of the shape, and none or one for each pair of ranks.

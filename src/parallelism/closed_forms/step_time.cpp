@@ -289,7 +289,7 @@ double StepModel::window() const {
 
 SimTime StepModel::exposed_data() {
   const double micro_batches = window();
-  SimTime most;
+  SimTime max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     const DataCalls calls = data_calls(parameters_of_rank(rank), plan_, job_.software);
     const StepPasses passes = of_rank(rank);
@@ -298,20 +298,20 @@ SimTime StepModel::exposed_data() {
         (owns_matrices(plan_, job_.software)
              ? time_of(calls.gather)
              : exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches)));
-    most = std::max(most, shown);
+    max = std::max(max, shown);
   }
   if (const auto call = ends_call(job_.model, plan_, job_.software)) {
-    most += time_of(*call);
+    max += time_of(*call);
   }
-  return most;
+  return max;
 }
 
 SimTime StepModel::optimizer() const {
-  double most = 0.0;
+  double max = 0.0;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    most = std::max(most, updated_parameters(parameters_of_rank(rank), plan_));
+    max = std::max(max, updated_parameters(parameters_of_rank(rank), plan_));
   }
-  return operators_.memory(most * job_.software.optimizer_bytes);
+  return operators_.memory(max * job_.software.optimizer_bytes);
 }
 
 // Buckets go down one after the other once they are reduced: what is longer than that and the
@@ -338,18 +338,18 @@ void StepModel::add_optimizer(StepParts& parts) {
     parts[StepPart::Optimizer] = optimizer();
     return;
   }
-  HostUpdate most;
+  HostUpdate max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     HostUpdate update =
         host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
                                job_.software.optimizer_bytes, plan_.element_bytes, *job_.host));
     update.copies += exposed_gradients(rank);
-    if (update.total() > most.total()) {
-      most = update;
+    if (update.total() > max.total()) {
+      max = update;
     }
   }
-  parts[StepPart::Optimizer] = most.optimizer;
-  parts[StepPart::Offload] += most.copies;
+  parts[StepPart::Optimizer] = max.optimizer;
+  parts[StepPart::Offload] += max.copies;
 }
 
 StepTime StepModel::run() {
@@ -364,19 +364,19 @@ StepTime StepModel::run() {
   const PipelineTimeline timeline = run_stages(stage_transfers(job_, times_));
   StepTime result;
   for (int rank = 1; rank < plan_.pipeline; ++rank) {
-    if (without_transfers.busy(rank) > without_transfers.busy(result.busiest_rank)) {
-      result.busiest_rank = rank;
+    if (without_transfers.busy(rank) > without_transfers.busy(result.critical_rank)) {
+      result.critical_rank = rank;
     }
   }
   StepParts& parts = result.parts;
-  const auto& passes = without_transfers.ranks[static_cast<std::size_t>(result.busiest_rank)];
-  parts = parts_of(passes, result.busiest_rank);
+  const auto& passes = without_transfers.ranks[static_cast<std::size_t>(result.critical_rank)];
+  parts = parts_of(passes, result.critical_rank);
   parts[StepPart::Bubble] = without_transfers.makespan() - parts.total();
   parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
   parts[StepPart::Data] += exposed_data();
   add_optimizer(parts);
   complete(result, job_.software.fixed, job_.server_of_rank);
-  const StepPasses of_busiest = of_rank(result.busiest_rank);
+  const StepPasses of_busiest = of_rank(result.critical_rank);
   result.forward = of_busiest.forward.total();
   result.backward = of_busiest.backward();
   return result;

@@ -208,11 +208,11 @@ std::int64_t GraphRun::slowdown_of(std::uint32_t meeting) const {
 }
 
 std::int64_t GraphRun::factor_of(const RankState& rank) const {
-  std::int64_t most = 0;
+  std::int64_t max = 0;
   for (const std::uint32_t meeting : rank.slowing) {
-    most = std::max(most, slowdown_of(meeting));
+    max = std::max(max, slowdown_of(meeting));
   }
-  return kPartsPerMillion + most;
+  return kPartsPerMillion + max;
 }
 
 // Runs after what runs on the rank has changed.

@@ -4,7 +4,7 @@
 // An operation is ready when nothing is left that it waits for. Computation then starts; a call or
 // a rendezvous starts when all its members are ready, another message when its sender is.
 // Computation and calls that slow each other down (GraphCall::slowdown_ppm) go at 1 / (1 + s) of
-// their speed while both run on a rank, so that traffic T beside computation W takes
+// their speed while both run on a rank, so that traffic T overlapped with computation W takes
 // max(T, W) + s min(T, W) together; calls on a shared network are not slowed down by it.
 //
 // The use of a rank's time (graph_blame.h) follows from the causes that are kept: for each

@@ -246,11 +246,11 @@ class GraphCheck {
       at = before[at->value()];
     }
     std::string text = graph_.describe(*at);
-    constexpr int kMostShown = 8;
+    constexpr int kMaxShown = 8;
     int length = 0;
     for (OperationId id = *before[at->value()];; id = *before[id.value()]) {
       ++length;
-      if (length <= kMostShown) {
+      if (length <= kMaxShown) {
         text += fmt::format("{} waits for {}", length == 1 ? "" : ", which", graph_.describe(id));
       }
       if (id == *at) {

@@ -60,7 +60,7 @@ class StepLowering {
     std::map<std::pair<int, ModelUnit>, OperationId> weights;
   };
 
-  // Only what runs beside computation slows it down.
+  // Only what runs overlapped with computation slows it down.
   [[nodiscard]] std::vector<UnitCall> data_traffic(const std::vector<GroupCall>& calls,
                                                    bool is_beside) const;
 

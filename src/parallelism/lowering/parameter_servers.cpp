@@ -32,14 +32,14 @@ struct ServerBucket {
 
 // Messages each take memory until the end of the run.
 void check_size(const ServerGraph& lowered) {
-  constexpr std::int64_t kMostMessages = 2'000'000;
+  constexpr std::int64_t kMaxMessages = 2'000'000;
   const std::int64_t messages = std::int64_t{2} * lowered.workers * lowered.servers *
                                 lowered.steps * static_cast<std::int64_t>(lowered.buckets);
-  if (messages > kMostMessages) {
+  if (messages > kMaxMessages) {
     throw ConfigError(fmt::format(
         "parameter servers: expected at most {} messages, found {} of {} workers, {} servers, {} "
         "buckets and {} steps: fewer of plan.servers.steps make fewer",
-        kMostMessages, messages, lowered.workers, lowered.servers, lowered.buckets, lowered.steps));
+        kMaxMessages, messages, lowered.workers, lowered.servers, lowered.buckets, lowered.steps));
   }
 }
 
@@ -298,12 +298,12 @@ Staleness staleness_of(const ServerGraph& lowered, const GraphResult& result) {
   const auto add = [&](int server, std::size_t bucket, int worker, int step) {
     const std::size_t turn = lowered.at(server, bucket, worker, step);
     const SimTime sent = result.timings[lowered.turns[turn].pull.value()].start;
-    int least = step + 1;
+    int min = step + 1;
     for (int other = 0; other < lowered.workers; ++other) {
-      least = std::min(least, steps_in(server, bucket, other, sent));
+      min = std::min(min, steps_in(server, bucket, other, sent));
     }
-    staleness.most = std::max(staleness.most, step + 1 - least);
-    sum += step + 1 - least;
+    staleness.max = std::max(staleness.max, step + 1 - min);
+    sum += step + 1 - min;
     ++count;
   };
   for (int server = 0; server < lowered.servers; ++server) {
@@ -357,7 +357,7 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
 ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places, Fidelity fidelity,
                                const ComputeJitter& jitter) {
   const ServerGraph lowered =
-      lower_servers(job, least_memory(places.workers.topology, places.servers));
+      lower_servers(job, min_memory(places.workers.topology, places.servers));
   check(lowered.graph, "parameter servers");
   Cluster all = places.workers;
   all.gpus.insert(all.gpus.end(), places.servers.begin(), places.servers.end());

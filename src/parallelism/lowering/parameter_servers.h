@@ -2,7 +2,7 @@
 // Data parallelism with parameter servers: Li et al., "Scaling Distributed Machine Learning with
 // the Parameter Server", OSDI 2014.
 //
-// Parameters are dealt out evenly over the servers, bucket by bucket. A worker pushes the gradients
+// Parameters are sharded evenly over the servers, bucket by bucket. A worker pushes the gradients
 // of a bucket to all of them as its backward pass makes it; the CPU of a server applies what comes,
 // one after the other, in the order in which it comes; and sends the new weights back.
 // How old these may be is the bound s of Ho et al., "More Effective Distributed ML via a Stale
@@ -49,7 +49,7 @@ struct ServerGraph {
 // Steps that the weights lack that a worker is sent, by the worker that is furthest behind.
 struct Staleness {
   double mean = 0.0;
-  int most = 0;
+  int max = 0;
 };
 [[nodiscard]] Staleness staleness_of(const ServerGraph& lowered, const GraphResult& result);
 

@@ -49,7 +49,7 @@ StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator, GraphTraff
   const int rank = graph.present()[busiest];
   const std::vector<int> pipeline = group_of(job.plan, RankGroupKind::Pipeline, rank);
   const auto place = std::find(pipeline.begin(), pipeline.end(), rank) - pipeline.begin();
-  run.step.busiest_rank = static_cast<int>(place);
+  run.step.critical_rank = static_cast<int>(place);
   run.step.parts = run.ranks[busiest];
   complete(run.step, job.software.fixed, job.server_of_rank, jitter.has_any());
   add_pass_times(job, rank, run);

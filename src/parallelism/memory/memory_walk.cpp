@@ -292,7 +292,7 @@ class RankWalk {
   void count(PassKind kind) {
     if (kind == PassKind::Forward) {
       ++alive_;
-      memory_.most_activations = std::max(memory_.most_activations, alive_);
+      memory_.max_activations = std::max(memory_.max_activations, alive_);
     } else if (kind != PassKind::InputGradient) {
       --alive_;
     }

@@ -15,7 +15,7 @@ namespace trainyard {
 // they run in that.
 [[nodiscard]] MemoryUse recommender_memory(const RecommenderJob& job, std::size_t rank);
 
-// The share of a GPU's memory that tables may take where they are dealt out. TorchRec's planner
+// The share of a GPU's memory that tables may take where they are sharded. TorchRec's planner
 // keeps 15 % back (torchrec/distributed/planner/storage_reservations.py).
 inline constexpr double kTableShareOfMemory = 0.85;
 

@@ -274,7 +274,7 @@ RecommenderTraffic recommender_traffic(const RecommenderJob& job) {
   const std::int64_t reduced = job.software.gradient_bytes;
   constexpr std::int64_t kTableBytes = 4;
   return {.indices = Bytes(job.samples() * lookups * job.software.index_bytes),
-          .vectors = Bytes(job.workload.batch * sharding.most_summed() * element),
+          .vectors = Bytes(job.workload.batch * sharding.max_summed() * element),
           .split_vectors = Bytes(job.workload.batch * sharding.split.summed * element),
           .top_gradients = Bytes((model.top_parameters() + model.cross_parameters()) * reduced),
           .bottom_gradients = Bytes(model.bottom_parameters() * reduced +

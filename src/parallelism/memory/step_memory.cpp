@@ -22,9 +22,9 @@ void check_stages(const Model& model, const ParallelPlan& plan, std::span<const 
   if (layers.size() != stages) {
     refuse(fmt::format("expected the layers of {} stages, found {}", stages, layers.size()));
   }
-  const auto least = std::min_element(layers.begin(), layers.end());
-  if (*least < 0) {
-    refuse(fmt::format("expected no negative number of layers, found {}", *least));
+  const auto min = std::min_element(layers.begin(), layers.end());
+  if (*min < 0) {
+    refuse(fmt::format("expected no negative number of layers, found {}", *min));
   }
   const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
   if (total != static_cast<std::int64_t>(model.layers.size())) {
@@ -63,7 +63,7 @@ void check_modulation(const ParallelPlan& plan, const MemorySettings& settings) 
 // Sums stay far below the largest integer.
 void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
                  const ExpertLoads& loads) {
-  constexpr double kMostBytes = 1e15;
+  constexpr double kMaxBytes = 1e15;
   double total = 0.0;
   for (std::size_t index = 0; index < model.layers.size(); ++index) {
     const ActivationOptions options =
@@ -73,9 +73,9 @@ void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySetti
     }
   }
   total *= static_cast<double>(plan.tokens());
-  if (total > kMostBytes) {
+  if (total > kMaxBytes) {
     refuse(fmt::format("expected activations of at most 1 PB in a micro-batch, found {:.0f} PB",
-                       total / kMostBytes));
+                       total / kMaxBytes));
   }
 }
 

@@ -14,8 +14,8 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostLoad = 1e9;
-constexpr double kMostFactor = 1e6;
+constexpr double kMaxLoad = 1e9;
+constexpr double kMaxFactor = 1e6;
 
 // C(all - held, active) / C(all, active).
 double share_without(std::int64_t all, std::int64_t held, std::int64_t active) {
@@ -85,7 +85,7 @@ void check_loads(const ConfigNode& list, const ExpertLoads::Layers& run, const M
 
 double expected_places(const Experts& experts, std::int64_t places) {
   CHECK(places > 0, "experts are somewhere");
-  CHECK(experts.count % places == 0, "experts are dealt out evenly");
+  CHECK(experts.count % places == 0, "experts are sharded evenly");
   const std::int64_t of_place = experts.count / places;
   const std::int64_t of_group = experts.count / experts.groups;
   const std::int64_t within_reach = of_group * experts.active_groups;
@@ -134,26 +134,26 @@ double fullest_rank(const ExpertLoads& loads, std::int64_t layer, const Experts&
   const double mean = std::accumulate(found->loads.begin(), found->loads.end(), 0.0) /
                       static_cast<double>(experts.count);
   const auto of_rank = static_cast<std::ptrdiff_t>(experts.count / ranks);
-  double most = 0.0;
+  double max = 0.0;
   for (auto rank = found->loads.begin(); rank != found->loads.end(); rank += of_rank) {
     double sum = 0.0;
     for (auto load = rank; load != rank + of_rank; ++load) {
       sum += loads.capacity ? std::min(*load, *loads.capacity * mean) : *load;
     }
-    most = std::max(most, sum);
+    max = std::max(max, sum);
   }
-  return most / (mean * static_cast<double>(of_rank));
+  return max / (mean * static_cast<double>(of_rank));
 }
 
 void expert_load_fields(Fields& fields, ExpertLoads& loads, const Model& model) {
-  constexpr Number kFactor{1.0, kMostFactor};
+  constexpr Number kFactor{1.0, kMaxFactor};
   const std::int64_t last = std::max<std::int64_t>(0, std::ssize(model.layers) - 1);
   fields.optional("imbalance", loads.imbalance, kFactor, "Load of the fullest rank over the mean.");
   fields.optional("capacity", loads.capacity, kFactor, "Most that an expert takes, over the mean.");
   const auto run_fields = [&](Fields& of_run, ExpertLoads::Layers& run) {
     of_run.required("first", run.first, Whole{0, last}, "First layer.");
     of_run.required("last", run.last, Whole{run.first, last}, "Last layer.");
-    of_run.required("loads", run.loads, List{Number{0.0, kMostLoad}}, "One for each expert.");
+    of_run.required("loads", run.loads, List{Number{0.0, kMaxLoad}}, "One for each expert.");
     of_run.check([&](const ConfigNode& node) { check_loads(node.required("loads"), run, model); });
   };
   fields.optional("layers", loads.layers, List{Group{run_fields}}, "Loads of experts by layers.");

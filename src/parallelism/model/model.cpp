@@ -11,16 +11,16 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
-constexpr std::int64_t kMostLayers = 100'000;
-constexpr std::int64_t kMostEdge = 8192;  // Edge of an image; products fit 64 bits.
-constexpr std::int64_t kMostChannels = 1024;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxLayers = 100'000;
+constexpr std::int64_t kMaxEdge = 8192;  // Edge of an image; products fit 64 bits.
+constexpr std::int64_t kMaxChannels = 1024;
 constexpr std::array<std::string_view, 2> kAttentionKinds{"grouped", "latent"};
 constexpr std::array<std::string_view, 3> kNorms{"rms", "layer", "plain"};
 constexpr std::array<std::string_view, 3> kBiases{"none", "all", "qkv"};
 
-constexpr Whole kSize{1, kMostSize};
-constexpr Whole kCount{0, kMostSize};
+constexpr Whole kSize{1, kMaxSize};
+constexpr Whole kCount{0, kMaxSize};
 
 void attention_fields(Fields& fields, Attention& attention) {
   bool is_latent = false;
@@ -90,7 +90,7 @@ struct LayerRun {
 };
 
 void layer_fields(Fields& fields, LayerRun& run) {
-  fields.required("count", run.count, Whole{1, kMostLayers}, "So many equal layers.");
+  fields.required("count", run.count, Whole{1, kMaxLayers}, "So many equal layers.");
   fields.required("attention", run.layer.attention, Group{attention_fields}, "First block.");
   const bool is_dense = fields.optional("feed_forward", run.layer.feed_forward,
                                         Group{feed_forward_fields}, "Second block, or `experts`.");
@@ -104,10 +104,10 @@ void layer_fields(Fields& fields, LayerRun& run) {
 }
 
 void patch_fields(Fields& fields, Patches& patches) {
-  constexpr Whole kEdge{1, kMostEdge};
+  constexpr Whole kEdge{1, kMaxEdge};
   fields.required("image", patches.image, kEdge, "Edge of an image.");
   fields.required("size", patches.size, kEdge, "Edge of a patch.");
-  fields.required("channels", patches.channels, Whole{1, kMostChannels}, "Channels of an image.");
+  fields.required("channels", patches.channels, Whole{1, kMaxChannels}, "Channels of an image.");
   fields.optional("class_token", patches.has_class_token, Flag{}, "One more token.");
   fields.check([&](const ConfigNode& node) {
     if (patches.image % patches.size != 0) {
@@ -127,7 +127,7 @@ void head_fields(Fields& fields, ModelHead& head) {
   fields.optional("bias", head.has_bias, Flag{}, "A bias of the logits.");
   fields.optional("pooler", head.has_pooler, Flag{}, "A linear layer before the classes.");
   fields.optional("classes", head.classes, kCount, "Classes of a sample.");
-  fields.optional("channels", head.channels, Whole{1, kMostChannels}, "Channels of a patch.");
+  fields.optional("channels", head.channels, Whole{1, kMaxChannels}, "Channels of a patch.");
 }
 
 // The keys of text stand in no model of images, and the other way round.
@@ -162,9 +162,9 @@ void check_ends(const ConfigNode& node, const Model& model) {
 void set_layers(const ConfigNode& node, const std::vector<LayerRun>& runs, Model& model) {
   for (const LayerRun& run : runs) {
     model.layers.insert(model.layers.end(), static_cast<std::size_t>(run.count), run.layer);
-    if (model.layers.size() > static_cast<std::size_t>(kMostLayers)) {
+    if (model.layers.size() > static_cast<std::size_t>(kMaxLayers)) {
       node.items()[static_cast<std::size_t>(&run - runs.data())].fail(
-          "expected at most " + std::to_string(kMostLayers) + " layers, found more");
+          "expected at most " + std::to_string(kMaxLayers) + " layers, found more");
     }
   }
   if (model.layers.empty()) {

@@ -3,7 +3,7 @@
 // every cost of a step follows from the shapes. Decoders and encoders of text, and those of images,
 // whose tokens are patches.
 //
-// Sizes count elements; h is the size of the hidden state, one vector of which stands for a token.
+// Sizes count elements; h is the size of the hidden state, one vector of which represents a token.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ struct Patches {
   [[nodiscard]] std::int64_t elements() const { return size * size * channels; }
 };
 
-// adaLN-Zero: a vector that stands for a sample, of its time step and its label, gives each layer
+// adaLN-Zero: a vector that represents a sample, of its time step and its label, gives each layer
 // shift, scale and gate of both its blocks, and shift and scale of what is behind the last norm.
 // DiT: Peebles and Xie, arXiv 2212.09748, section 3.2.
 struct Modulation {

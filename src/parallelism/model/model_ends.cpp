@@ -81,11 +81,11 @@ std::int64_t parameters_of(const std::vector<EndLinear>& linears) {
 }
 
 std::int64_t largest_of(const std::vector<EndLinear>& linears) {
-  std::int64_t most = 0;
+  std::int64_t max = 0;
   for (const EndLinear& each : linears) {
-    most = std::max(most, each.weights());
+    max = std::max(max, each.weights());
   }
-  return most;
+  return max;
 }
 
 double rows_of_token(const Model& model, const EndLinear& linear, std::int64_t sequence) {

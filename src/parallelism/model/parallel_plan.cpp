@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 // Schedules and memory are walked pass by pass.
-constexpr std::int64_t kMostMicroBatches = 1'000'000;
+constexpr std::int64_t kMaxMicroBatches = 1'000'000;
 
 [[noreturn]] void fail(const std::string& text) {
   throw ConfigError("plan: " + text);
@@ -48,11 +48,11 @@ void check_batch(const ParallelPlan& plan) {
     fail(fmt::format("expected a global batch that micro-batch x data divide, found {} and {} x {}",
                      plan.global_batch, plan.micro_batch, plan.data));
   }
-  if (plan.micro_batches() > kMostMicroBatches) {
+  if (plan.micro_batches() > kMaxMicroBatches) {
     fail(fmt::format(
         "expected at most {} micro-batches, found {}, a global batch of {} over "
         "micro-batch x data of {} x {}",
-        kMostMicroBatches, plan.micro_batches(), plan.global_batch, plan.micro_batch, plan.data));
+        kMaxMicroBatches, plan.micro_batches(), plan.global_batch, plan.micro_batch, plan.data));
   }
   require_divides("context", plan.context, "the sequence", plan.sequence);
   if (plan.has_sequence_parallelism) {
@@ -76,7 +76,7 @@ void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
     require_divides("tensor x context", plan.tensor * plan.context, "the heads",
                     layer.attention.heads());
     // TransformerEngine, context_parallel.py, AttnFuncWithCPAndQKVOA2A: heads of keys of a tensor
-    // rank are dealt out as those of queries are.
+    // rank are sharded as those of queries are.
     if (layer.attention.grouped) {
       require_divides("tensor x context", plan.tensor * plan.context,
                       "the heads of keys and values", layer.attention.grouped->kv_heads);

@@ -22,7 +22,7 @@ enum class Recompute : std::uint8_t {
 
 enum class ContextParallelism : std::uint8_t {
   Ring,      // Keys and values go round. Liu et al., arXiv 2310.01889.
-  AllToAll,  // Heads are dealt out for attention. Ulysses: Jacobs et al., arXiv 2309.14509.
+  AllToAll,  // Heads are sharded for attention. Ulysses: Jacobs et al., arXiv 2309.14509.
 };
 
 enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
@@ -65,7 +65,7 @@ struct ParallelPlan {
   const PipelineSchedule* schedule = &kOneForwardOneBackward;
   int chunks = 1;         // Chunks of a pipeline rank.
   int data = 1;           // Without context ranks, which share gradients too.
-  int expert = 1;         // Ranks, of the data and context ones, over which experts are dealt out.
+  int expert = 1;         // Ranks, of the data and context ones, over which experts are sharded.
   int expert_tensor = 1;  // Within an expert.
   // 0: nothing, 1: states of the optimizer, 2: gradients too, 3: weights too. ZeRO: Rajbhandari et
   // al., arXiv 1910.02054.
@@ -83,7 +83,7 @@ struct ParallelPlan {
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
   // Axes from the one whose ranks are neighbours to the one whose ranks are furthest apart; each
-  // once. Expert ranks are dealt out over all but the pipeline, in the same order.
+  // once. Expert ranks are sharded over all but the pipeline, in the same order.
   std::array<PlanAxis, 4> order = kMegatronOrder;
 
   [[nodiscard]] int ranks() const { return tensor * context * pipeline * data; }

@@ -69,7 +69,7 @@ struct PipelineSchedule {
   SimTime (*bubble)(const PipelineShape& shape, const StageTimes& times) = nullptr;
   // The most forward passes, all chunks together, whose activations a rank holds at once, where
   // they have a closed form.
-  int (*most_activations)(const PipelineShape& shape, int rank) = nullptr;
+  int (*max_activations)(const PipelineShape& shape, int rank) = nullptr;
 };
 
 // All rows, the usual schedule first.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which layers each stage of a pipeline has, and the walk over them.
 //
-// The plan may say it. Otherwise layers are dealt out evenly; where that does not come out even but
+// The plan may say it. Otherwise layers are divided evenly; where that does not come out even but
 // does with the head, or the head and the embedding, counted as a layer each, the last stage, or
 // both ends, have one less, as the 126 layers of Llama 3 405B on 128 places (arXiv 2407.21783,
 // section 3.3.2). Otherwise the layers left over go to the stages in the middle, one each.

@@ -145,12 +145,12 @@ std::vector<int> widest_group(const ParallelPlan& plan, RankGroupKind kind,
                               std::span<const int> server_of_rank) {
   std::vector<bool> seen(server_of_rank.size(), false);
   std::vector<int> widest;
-  std::size_t most = 0;
+  std::size_t max = 0;
   // Stages are alike but for their place, and groups of experts cost a pass over all ranks each: a
   // few stages' worth of ranks are looked at.
-  constexpr int kMostLooks = 256;
+  constexpr int kMaxLooks = 256;
   int looks = 0;
-  for (int rank = 0; rank < plan.ranks() && looks < kMostLooks; ++rank) {
+  for (int rank = 0; rank < plan.ranks() && looks < kMaxLooks; ++rank) {
     if (seen[static_cast<std::size_t>(rank)]) {
       continue;
     }
@@ -164,8 +164,8 @@ std::vector<int> widest_group(const ParallelPlan& plan, RankGroupKind kind,
     std::sort(servers.begin(), servers.end());
     const auto count =
         static_cast<std::size_t>(std::unique(servers.begin(), servers.end()) - servers.begin());
-    if (count > most) {
-      most = count;
+    if (count > max) {
+      max = count;
       widest = std::move(group);
     }
   }

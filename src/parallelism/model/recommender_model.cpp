@@ -11,11 +11,11 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
-constexpr std::int64_t kMostSize = std::int64_t{1} << 20;
-constexpr std::int64_t kMostTables = 100'000;
-constexpr std::int64_t kMostLookups = 100'000;
-constexpr double kMostParameters = 1e15;  // So that bytes of all of them fit 64 bits.
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxTables = 100'000;
+constexpr std::int64_t kMaxLookups = 100'000;
+constexpr double kMaxParameters = 1e15;  // So that bytes of all of them fit 64 bits.
 
 std::vector<MlpLayer> layers_of(std::int64_t inputs, const std::vector<std::int64_t>& outputs) {
   std::vector<MlpLayer> layers;
@@ -47,7 +47,7 @@ void check_mlp(const ConfigNode& node, const std::vector<std::int64_t>& outputs,
   }
 }
 
-constexpr Whole kElements{1, kMostSize};
+constexpr Whole kElements{1, kMaxSize};
 
 // Equal tables.
 struct TableRun {
@@ -56,17 +56,17 @@ struct TableRun {
 };
 
 void table_fields(Fields& fields, TableRun& run) {
-  fields.required("rows", run.table.rows, Whole{1, kMostRows}, "Rows of a table.");
-  fields.optional("lookups", run.table.lookups, Whole{1, kMostLookups}, "Of a sample: 1.");
-  fields.optional("count", run.count, Whole{1, kMostTables}, "So many equal tables: 1.");
+  fields.required("rows", run.table.rows, Whole{1, kMaxRows}, "Rows of a table.");
+  fields.optional("lookups", run.table.lookups, Whole{1, kMaxLookups}, "Of a sample: 1.");
+  fields.optional("count", run.count, Whole{1, kMaxTables}, "So many equal tables: 1.");
 }
 
 void set_tables(const ConfigNode& node, const std::vector<TableRun>& runs,
                 RecommenderModel& model) {
   for (const TableRun& run : runs) {
-    if (static_cast<std::int64_t>(model.tables.size()) + run.count > kMostTables) {
+    if (static_cast<std::int64_t>(model.tables.size()) + run.count > kMaxTables) {
       node.items()[static_cast<std::size_t>(&run - runs.data())].fail(
-          "expected at most " + std::to_string(kMostTables) + " tables, found more");
+          "expected at most " + std::to_string(kMaxTables) + " tables, found more");
     }
     model.tables.insert(model.tables.end(), static_cast<std::size_t>(run.count), run.table);
   }
@@ -77,7 +77,7 @@ void set_tables(const ConfigNode& node, const std::vector<TableRun>& runs,
       model.tables.begin(), model.tables.end(), 0.0, [&](double sum, const EmbeddingTable& table) {
         return sum + static_cast<double>(table.rows) * static_cast<double>(model.width);
       });
-  if (parameters > kMostParameters) {
+  if (parameters > kMaxParameters) {
     node.fail("at most 10^15 elements", fmt::format("{:.3g}", parameters));
   }
 }

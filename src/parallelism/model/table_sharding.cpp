@@ -47,18 +47,18 @@ void TableShare::add(std::size_t index, const EmbeddingTable& table, std::int64_
 }
 
 std::size_t TableSharding::busiest() const {
-  const auto most = std::max_element(
+  const auto max = std::max_element(
       dealt.begin(), dealt.end(),
       [](const TableShare& a, const TableShare& b) { return a.looked_up < b.looked_up; });
-  return static_cast<std::size_t>(most - dealt.begin());
+  return static_cast<std::size_t>(max - dealt.begin());
 }
 
-std::int64_t TableSharding::most_summed() const {
-  std::int64_t most = 0;
+std::int64_t TableSharding::max_summed() const {
+  std::int64_t max = 0;
   for (const TableShare& share : dealt) {
-    most = std::max(most, share.summed);
+    max = std::max(max, share.summed);
   }
-  return most;
+  return max;
 }
 
 double TableSharding::balance() const {
@@ -66,10 +66,10 @@ double TableSharding::balance() const {
   for (const TableShare& share : dealt) {
     sum += share.looked_up;
   }
-  const std::int64_t most = dealt[busiest()].looked_up;
-  return most == 0 ? 1.0
-                   : static_cast<double>(sum) / static_cast<double>(dealt.size()) /
-                         static_cast<double>(most);
+  const std::int64_t max = dealt[busiest()].looked_up;
+  return max == 0 ? 1.0
+                  : static_cast<double>(sum) / static_cast<double>(dealt.size()) /
+                        static_cast<double>(max);
 }
 
 TableSharding shard_tables(const RecommenderModel& model, const TableRules& rules, int ranks,

@@ -2,7 +2,7 @@
 // Decides which rank holds what of the embedding tables of a recommendation model.
 //
 // A table is on every rank (data parallel), cut by its rows over all ranks (each looks up what it
-// has, and sums are scattered), or dealt out: whole, or in pieces of its vectors (column-wise),
+// has, and sums are scattered), or sharded: whole, or in pieces of its vectors (column-wise),
 // each on one rank, which looks up for the batches of all. These are the ways of TorchRec
 // (torchrec/distributed/types.py, ShardingType) and of HugeCTR's and TensorFlow's hybrid ones.
 #pragma once
@@ -41,12 +41,12 @@ struct TableSharding {
   // The rank that gathers most elements, and so sends most; the first of equal ones.
   [[nodiscard]] std::size_t busiest() const;
   // The most elements of sums that a rank has to send for a sample.
-  [[nodiscard]] std::int64_t most_summed() const;
+  [[nodiscard]] std::int64_t max_summed() const;
   // The share of the mean rank in the work of the busiest one: 1 is even.
   [[nodiscard]] double balance() const;
 };
 
-// Pieces are dealt out from the largest work on, each to the rank that has least to look up among
+// Pieces are sharded from the largest work on, each to the rank that has least to look up among
 // those where it has room: `room` is in elements of each rank. Where no rank has, to the one that
 // holds least; whether that fits is the verdict on memory. Longest processing time first: Graham,
 // "Bounds on multiprocessing timing anomalies", 1969; TorchRec's greedy partitioner does the same

@@ -80,14 +80,14 @@ constinit const PipelineSchedule kGPipe{
     .name = "gpipe",
     .passes = gpipe,
     .bubble = flush_bubble,
-    .most_activations = [](const PipelineShape& shape, int) { return shape.micro_batches; }};
+    .max_activations = [](const PipelineShape& shape, int) { return shape.micro_batches; }};
 
 constinit const PipelineSchedule kOneForwardOneBackward{
     .name = "1f1b",
     .with_chunks = &kInterleaved,
     .passes = one_forward_one_backward,
     .bubble = flush_bubble,
-    .most_activations = [](const PipelineShape& shape, int rank) {
+    .max_activations = [](const PipelineShape& shape, int rank) {
       return std::min(shape.micro_batches, shape.ranks - rank);
     }};
 
@@ -98,7 +98,7 @@ constinit const PipelineSchedule kInterleaved{
     .error = uneven_rounds,
     .passes = interleaved,
     .bubble = flush_bubble,
-    .most_activations = [](const PipelineShape& shape, int rank) {
+    .max_activations = [](const PipelineShape& shape, int rank) {
       return std::min(shape.micro_batches * shape.chunks,
                       2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * shape.ranks + 1);
     }};

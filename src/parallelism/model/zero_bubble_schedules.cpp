@@ -40,14 +40,14 @@ constinit const PipelineSchedule kZeroBubbleH1{
         [](const PipelineShape& shape, const StageTimes& times) {
           return (times.forward + times.input_gradient - times.weight_gradient) * (shape.ranks - 1);
         },
-    .most_activations = [](const PipelineShape& shape,
-                           int) { return std::min(shape.micro_batches, shape.ranks); }};
+    .max_activations = [](const PipelineShape& shape,
+                          int) { return std::min(shape.micro_batches, shape.ranks); }};
 
 constinit const PipelineSchedule kZeroBubbleH2{
     .name = "zb-h2",
     .splits_backward = true,
     .passes = [](const PipelineShape& shape, int rank) { return zero_bubble_h(shape, rank, 2, 2); },
-    .most_activations = [](const PipelineShape& shape,
-                           int) { return std::min(shape.micro_batches, 2 * shape.ranks - 1); }};
+    .max_activations = [](const PipelineShape& shape,
+                          int) { return std::min(shape.micro_batches, 2 * shape.ranks - 1); }};
 
 }  // namespace trainyard

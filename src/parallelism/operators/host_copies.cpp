@@ -19,7 +19,7 @@ namespace trainyard {
 namespace {
 
 struct CopyRates {
-  Bandwidth least = {};
+  Bandwidth min = {};
   SimTime latency = {};  // Latency of the longest path.
 };
 
@@ -39,7 +39,7 @@ CopyRates rates_of(const Cluster& cluster, std::span<const Transfer> copies) {
     loads.push_back(std::move(load));
   }
   const std::vector<double> rates = shared_rates(cluster.topology, loads);
-  result.least = Bandwidth(std::llround(*std::min_element(rates.begin(), rates.end())));
+  result.min = Bandwidth(std::llround(*std::min_element(rates.begin(), rates.end())));
   return result;
 }
 
@@ -54,17 +54,17 @@ SimTime HostRates::copy_to_gpu(Bytes size) const {
 }
 
 // Each memory has one link, to its CPU.
-Bandwidth least_memory(const Topology& topology, std::span<const NodeId> memories) {
+Bandwidth min_memory(const Topology& topology, std::span<const NodeId> memories) {
   std::map<NodeId, std::int64_t> users;
   for (const NodeId memory : memories) {
     ++users[memory];
   }
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min = std::numeric_limits<std::int64_t>::max();
   for (const auto& [memory, count] : users) {
     const Link& link = topology.link(topology.links_from(memory).front());
-    least = std::min(least, link.spec.bandwidth.bits_per_second() / count);
+    min = std::min(min, link.spec.bandwidth.bits_per_second() / count);
   }
-  return Bandwidth(least);
+  return Bandwidth(min);
 }
 
 HostRates host_rates(const Cluster& cluster) {
@@ -75,9 +75,9 @@ HostRates host_rates(const Cluster& cluster) {
   }
   const CopyRates to_host = rates_of(cluster, down);
   const CopyRates to_gpu = rates_of(cluster, host_transfers(cluster, HostDirection::ToGpu));
-  return {.to_host = to_host.least,
-          .to_gpu = to_gpu.least,
-          .memory = least_memory(cluster.topology, memories),
+  return {.to_host = to_host.min,
+          .to_gpu = to_gpu.min,
+          .memory = min_memory(cluster.topology, memories),
           .latency = std::max(to_host.latency, to_gpu.latency)};
 }
 

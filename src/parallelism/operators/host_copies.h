@@ -27,7 +27,7 @@ struct HostRates {
 
 // Returns the rate that the slowest of these host memories leaves each of its users; each stands
 // once for each use.
-[[nodiscard]] Bandwidth least_memory(const Topology& topology, std::span<const NodeId> memories);
+[[nodiscard]] Bandwidth min_memory(const Topology& topology, std::span<const NodeId> memories);
 
 // Throws ConfigError where a GPU reaches no host memory.
 [[nodiscard]] HostRates host_rates(const Cluster& cluster);

@@ -36,7 +36,7 @@ struct SlowRank {
 };
 
 // Limit for a graph that is not folded.
-inline constexpr int kMostUnfoldedRanks = 1024;
+inline constexpr int kMaxUnfoldedRanks = 1024;
 
 // Rates of no GPU.
 [[nodiscard]] const GpuRates& no_rates();
@@ -55,7 +55,7 @@ struct StepTables {
   std::optional<SlowRank> slow_rank = {};
   ComputeJitter jitter = {};  // If any: every rank.
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
-  // `nccl`. With at most kMostUnfoldedRanks.
+  // `nccl`. With at most kMaxUnfoldedRanks.
   bool shares_network = false;
   nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
 };

@@ -133,9 +133,9 @@ JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs, const
   const std::size_t used = std::accumulate(
       ranks.begin(), ranks.end(), std::size_t{0},
       [](std::size_t sum, const std::vector<int>& of_job) { return sum + of_job.size(); });
-  if (used > static_cast<std::size_t>(kMostUnfoldedRanks)) {
+  if (used > static_cast<std::size_t>(kMaxUnfoldedRanks)) {
     throw ConfigError(fmt::format("jobs: expected at most {} GPUs of all together, found {}",
-                                  kMostUnfoldedRanks, used));
+                                  kMaxUnfoldedRanks, used));
   }
   JobMix mix;
   std::vector<std::unique_ptr<PlacedJob>> placed;

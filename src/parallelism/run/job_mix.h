@@ -48,7 +48,7 @@ struct JobMix {
 // step nor the spread of ranks.
 //
 // Throws ConfigError for servers that are not there or belong to two jobs, more than
-// kMostUnfoldedRanks GPUs, and as run_workload().
+// kMaxUnfoldedRanks GPUs, and as run_workload().
 [[nodiscard]] JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs,
                                  const StepTables& tables, int steps);
 

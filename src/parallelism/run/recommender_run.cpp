@@ -13,7 +13,7 @@ namespace trainyard {
 namespace {
 
 // Vectors that a batch looks up, so that their bytes fit 64 bits.
-constexpr double kMostLookedUp = 1e16;
+constexpr double kMaxLookedUp = 1e16;
 
 void check_batch(const RecommenderWorkload& workload, int ranks) {
   if (workload.batch % ranks != 0) {
@@ -26,10 +26,10 @@ void check_batch(const RecommenderWorkload& workload, int ranks) {
     elements += static_cast<double>(workload.batch) * static_cast<double>(table.lookups) *
                 static_cast<double>(workload.model.width);
   }
-  if (elements > kMostLookedUp) {
+  if (elements > kMaxLookedUp) {
     throw ConfigError(fmt::format(
         "batch.global: expected at most {:.0e} elements of looked-up vectors, found {:.3g}",
-        kMostLookedUp, elements));
+        kMaxLookedUp, elements));
   }
 }
 
@@ -62,7 +62,7 @@ GraphRunOptions options_of(const StepTables& tables, const OperationGraph& graph
 StepTime step_of(const RecommenderJob& job, const RecommenderRun& run, bool has_jitter) {
   StepTime step{.time = {},
                 .parts = run.ranks[run.busiest],
-                .busiest_rank = static_cast<int>(run.busiest),
+                .critical_rank = static_cast<int>(run.busiest),
                 .forward = {},
                 .backward = {}};
   complete(step, job.software.fixed, job.server_of_rank, has_jitter);
@@ -75,9 +75,9 @@ RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload
                                const RecommenderSoftware& software, const StepTables& tables) {
   const auto ranks = static_cast<int>(cluster.gpus.size());
   check_batch(workload, ranks);
-  if (tables.shares_network && ranks > kMostUnfoldedRanks) {
+  if (tables.shares_network && ranks > kMaxUnfoldedRanks) {
     throw ConfigError(fmt::format("--traffic shared: expected at most {} GPUs, found {}",
-                                  kMostUnfoldedRanks, ranks));
+                                  kMaxUnfoldedRanks, ranks));
   }
   const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
   RecommenderRun run;

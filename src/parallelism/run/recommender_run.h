@@ -17,7 +17,7 @@
 namespace trainyard {
 
 struct RecommenderRun : GraphedRun {
-  StepTime step;  // The parts are those of the rank that waits least, StepTime::busiest_rank.
+  StepTime step;  // The parts are those of the rank that waits least, StepTime::critical_rank.
   bool overlaps_input = false;
   bool overlaps_tables = false;
   bool overlaps_data = false;

@@ -24,7 +24,7 @@ SimTime shorter(SimTime time, double factor) {
   return SimTime(std::llround(static_cast<double>(time.picoseconds()) / factor));
 }
 
-// kMaxBandwidth stands for no limit.
+// kMaxBandwidth represents no limit.
 Bandwidth faster(Bandwidth rate, double factor) {
   if (rate >= kMaxBandwidth) {
     return rate;
@@ -224,10 +224,10 @@ LinkResources::LinkResources(const Topology& topology) {
   std::map<ResourceKey, std::size_t> places;
   for (const auto& [key, range] : found) {
     Resource resource = named(key);
-    const double least = range.first.gigabytes_per_second();
-    const double most = range.second.gigabytes_per_second();
-    resource.value = least == most ? fmt::format("{:.4g} GB/s", most)
-                                   : fmt::format("{:.4g} to {:.4g} GB/s", least, most);
+    const double min = range.first.gigabytes_per_second();
+    const double max = range.second.gigabytes_per_second();
+    resource.value = min == max ? fmt::format("{:.4g} GB/s", max)
+                                : fmt::format("{:.4g} to {:.4g} GB/s", min, max);
     places.emplace(key, list_.size());
     list_.push_back(std::move(resource));
   }

@@ -15,7 +15,7 @@ namespace trainyard {
 
 struct StepCost {
   double tokens = 0.0;
-  double busy = 0.0;  // Share of the step in which the busiest rank of the pipeline computes.
+  double busy = 0.0;  // Share of the step in which the critical rank of the pipeline computes.
   std::optional<double> joules = {};   // Energy of the parts that state their watts.
   std::optional<double> capital = {};  // Price of the parts for the time of the step,
   std::optional<double> energy = {};   // and of the energy.

@@ -31,9 +31,9 @@ void add_memory(const Cluster& cluster, const Workload& workload, const Software
 }
 
 void check_unfolded(std::size_t gpus, std::string_view why) {
-  if (gpus > static_cast<std::size_t>(kMostUnfoldedRanks)) {
+  if (gpus > static_cast<std::size_t>(kMaxUnfoldedRanks)) {
     throw ConfigError(fmt::format("step: expected at most {} GPUs for {}, found {}",
-                                  kMostUnfoldedRanks, why, gpus));
+                                  kMaxUnfoldedRanks, why, gpus));
   }
 }
 
@@ -179,7 +179,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
              tables, runner, run);
   run.calls = times.calls();
   run.simulated = times.simulated();
-  run.least_share = times.least_share();
+  run.min_share = times.min_share();
   run.beyond_profile.assign(times.beyond_profile().begin(), times.beyond_profile().end());
   return run;
 }

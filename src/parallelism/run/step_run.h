@@ -37,7 +37,7 @@ struct StepRun {
   std::size_t simulated = 0;
   // The least share of its rate that a group, or a message between stages, has beside those of its
   // kind.
-  double least_share = 1.0;
+  double min_share = 1.0;
   // Names what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
   std::optional<StepGraphRun> graph = {};          // Run of StepMethod::Graph.

@@ -15,11 +15,11 @@ namespace trainyard {
 namespace {
 
 // Least times of a part of the model for one micro-batch.
-struct LeastTimes {
+struct MinTimes {
   SimTime forward;
   SimTime backward;
 
-  LeastTimes& operator+=(const LeastTimes& other) {
+  MinTimes& operator+=(const MinTimes& other) {
     forward += other.forward;
     backward += other.backward;
     return *this;
@@ -61,7 +61,7 @@ class PlanBound {
   }
 
   // The host launches for so long; where it waits for the GPU, launches come on top.
-  [[nodiscard]] LeastTimes least_of(const ModelUnit& unit) {
+  [[nodiscard]] MinTimes min_of(const ModelUnit& unit) {
     const UnitWork work = work_of(job_, operators_, unit);
     const PassTimes& compute = work.compute;
     const SimTime forward = compute.forward.total() + tensor_time(work.calls.forward);
@@ -72,11 +72,10 @@ class PlanBound {
             .backward = std::max(work.backward_host.all, backward + work.backward_host.shown)};
   }
 
-  [[nodiscard]] LeastTimes stage(const PipelineStage& stage) {
-    LeastTimes sum;
-    for_each_unit(stage, [&](const ModelUnit& unit) {
-      sum += memo_.of(unit, [&] { return least_of(unit); });
-    });
+  [[nodiscard]] MinTimes stage(const PipelineStage& stage) {
+    MinTimes sum;
+    for_each_unit(
+        stage, [&](const ModelUnit& unit) { sum += memo_.of(unit, [&] { return min_of(unit); }); });
     return sum;
   }
 
@@ -88,12 +87,12 @@ class PlanBound {
     for (int rank = 0; rank < shape.ranks; ++rank) {
       SimTime own;
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-        const LeastTimes& times = stages_[static_cast<std::size_t>(shape.stage_of(rank, chunk))];
+        const MinTimes& times = stages_[static_cast<std::size_t>(shape.stage_of(rank, chunk))];
         own += times.forward + times.backward;
       }
       longest = std::max(longest, around + own * passes);
       if (shape.directions() == 1) {
-        const LeastTimes& first = stages_[static_cast<std::size_t>(rank)];
+        const MinTimes& first = stages_[static_cast<std::size_t>(rank)];
         around += shape.schedule->splits_backward ? first.forward : first.forward + first.backward;
       }
     }
@@ -105,8 +104,8 @@ class PlanBound {
   OperatorTimes operators_;
   GroupTimes& times_;
   std::vector<int> tensor_ranks_;
-  std::vector<LeastTimes> stages_;  // Times by stage of the model.
-  LayerMemo<LeastTimes> memo_;
+  std::vector<MinTimes> stages_;  // Times by stage of the model.
+  LayerMemo<MinTimes> memo_;
 };
 
 }  // namespace

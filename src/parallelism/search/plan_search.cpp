@@ -126,10 +126,10 @@ class Searcher {
   }
 
   // A plan that takes at least so long. A plan that is pruned stays so: times only fall.
-  [[nodiscard]] bool is_wanted(std::size_t index, SimTime least) const {
+  [[nodiscard]] bool is_wanted(std::size_t index, SimTime min) const {
     const std::vector<TimedPlan>& timed = result_.timed;
     if (!options_.prunes || timed.size() < options_.best ||
-        least <= timed[options_.best - 1].step.time) {
+        min <= timed[options_.best - 1].step.time) {
       return true;
     }
     if (!options_.wants_front) {
@@ -137,12 +137,12 @@ class Searcher {
     }
     const Assessment& known = assessments_[index];
     TimedPlan plan{.index = index, .plan = {}};
-    plan.step.time = least;
+    plan.step.time = min;
     plan.memory = known.memory;
     plan.network_bytes = known.network_bytes;
-    plan.joules = options_.power.joules(least, SimTime());
+    plan.joules = options_.power.joules(min, SimTime());
     return std::none_of(timed.begin(), timed.end(), [&](const TimedPlan& other) {
-      return is_no_worse(other, plan) && (other.step.time < least || other.index < index);
+      return is_no_worse(other, plan) && (other.step.time < min || other.index < index);
     });
   }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kAxisLetters = "tcdp";  // In the order of PlanAxis.
 // A rank keeps at least so many tokens of a sequence where nobody asks for more context ranks.
-constexpr std::int64_t kLeastTokensOfRank = 4096;
+constexpr std::int64_t kMinTokensOfRank = 4096;
 
 template <typename Value>
 void add_once(std::vector<Value>& values, Value value) {
@@ -22,9 +22,9 @@ void add_once(std::vector<Value>& values, Value value) {
   }
 }
 
-std::vector<int> divisors(std::int64_t of, std::int64_t most) {
+std::vector<int> divisors(std::int64_t of, std::int64_t max) {
   std::vector<int> found;
-  for (std::int64_t value = 1; value <= std::min(of, most); ++value) {
+  for (std::int64_t value = 1; value <= std::min(of, max); ++value) {
     if (of % value == 0) {
       found.push_back(static_cast<int>(value));
     }
@@ -32,9 +32,9 @@ std::vector<int> divisors(std::int64_t of, std::int64_t most) {
   return found;
 }
 
-std::vector<int> powers_of_two(std::int64_t most) {
+std::vector<int> powers_of_two(std::int64_t max) {
   std::vector<int> found;
-  for (int value = 1; value <= most; value *= 2) {
+  for (int value = 1; value <= max; value *= 2) {
     found.push_back(value);
   }
   return found;
@@ -164,11 +164,11 @@ class Combinations {
       plan.shard_group = plan.zero_stage == 0 ? 0 : given_.shard_group;
       for (const PlanOrder& order : orders_of(axes_, plan)) {
         plan.order = order;
-        if (plans_.size() == kMostPlans) {
+        if (plans_.size() == kMaxPlans) {
           throw ConfigError(
               fmt::format("search: expected at most {} plans, found more: fix an axis or give it "
                           "fewer values",
-                          kMostPlans));
+                          kMaxPlans));
         }
         plans_.push_back(plan);
       }
@@ -204,7 +204,7 @@ PlanAxes default_axes(const Workload& workload, int gpus, int domain_gpus) {
   PlanAxes axes{
       .tensor = divisors(gpus, domain_gpus),
       .sequence_parallel = {false, true},
-      .context = powers_of_two(std::min<std::int64_t>(gpus, given.sequence / kLeastTokensOfRank)),
+      .context = powers_of_two(std::min<std::int64_t>(gpus, given.sequence / kMinTokensOfRank)),
       .pipeline = divisors(gpus, layers + 2),
       .schedules = {&kOneForwardOneBackward, &kInterleaved},
       .chunks = {2, 3, 4, 6, 8},

@@ -42,12 +42,12 @@ struct PlanAxes {
 [[nodiscard]] PlanAxes default_axes(const Workload& workload, int gpus, int domain_gpus);
 
 // Limit beyond which nobody waits for the combinations.
-inline constexpr std::size_t kMostPlans = 1'000'000;
+inline constexpr std::size_t kMaxPlans = 1'000'000;
 
 // All combinations on so many GPUs, the last axis changing first. Left out are those whose ranks do
 // not divide the GPUs, and those that would run as one before them: chunks and schedules without a
 // pipeline, sharding over one rank, orders that differ in axes of one rank. All else is as in
-// `given`. Not checked. Throws ConfigError above kMostPlans.
+// `given`. Not checked. Throws ConfigError above kMaxPlans.
 [[nodiscard]] std::vector<ParallelPlan> plans_of(const PlanAxes& axes, const ParallelPlan& given,
                                                  int gpus);
 

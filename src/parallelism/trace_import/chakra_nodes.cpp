@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "parallelism/trace_import/protobuf_reader.h"
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
@@ -48,8 +48,8 @@ std::vector<bool> bools_of(std::string_view text, const std::string& place) {
 ChakraValue value_of(const ProtobufField& field, const std::string& place) {
   const auto check = [&](ProtobufWire wire) {
     if (field.wire != wire) {
-      fail_foreign(place, fmt::format("field {}", field.number), "the wire type of the schema",
-                   std::to_string(static_cast<int>(field.wire)));
+      fail_imported(place, fmt::format("field {}", field.number), "the wire type of the schema",
+                    std::to_string(static_cast<int>(field.wire)));
     }
   };
   switch (field.number) {
@@ -89,7 +89,7 @@ ChakraValue value_of(const ProtobufField& field, const std::string& place) {
       return std::string(field.bytes);
     default:
       if (field.number > 32) {
-        fail_foreign(place, "", "a field of the schema, 1 to 32", std::to_string(field.number));
+        fail_imported(place, "", "a field of the schema, 1 to 32", std::to_string(field.number));
       }
       check(ProtobufWire::Bytes);
       return std::monostate();
@@ -98,13 +98,13 @@ ChakraValue value_of(const ProtobufField& field, const std::string& place) {
 
 class ChakraReader {
  public:
-  explicit ChakraReader(const ForeignFile& file) : file_(file) {}
+  explicit ChakraReader(const ImportedFile& file) : file_(file) {}
 
   std::vector<ChakraNode> read() {
     ProtobufReader messages(file_.text, file_.name);
     const std::optional<std::string_view> metadata = messages.next_message();
     if (!metadata) {
-      fail_foreign(file_.name, "", "GlobalMetadata", "the end of the file");
+      fail_imported(file_.name, "", "GlobalMetadata", "the end of the file");
     }
     check_metadata(*metadata);
     while (const std::optional<std::string_view> message = messages.next_message()) {
@@ -118,8 +118,8 @@ class ChakraReader {
     ProtobufReader fields(message, file_.name + ": GlobalMetadata");
     while (const std::optional<ProtobufField> field = fields.next()) {
       if (field->number > 2 || field->wire != ProtobufWire::Bytes) {
-        fail_foreign(file_.name, "", "GlobalMetadata as the first message",
-                     fmt::format("field {}", field->number));
+        fail_imported(file_.name, "", "GlobalMetadata as the first message",
+                      fmt::format("field {}", field->number));
       }
     }
   }
@@ -138,8 +138,8 @@ class ChakraReader {
   static void read_field(const ProtobufField& field, const std::string& place, ChakraNode& node) {
     const auto check = [&](ProtobufWire wire) {
       if (field.wire != wire) {
-        fail_foreign(place, fmt::format("field {}", field.number), "the wire type of the schema",
-                     std::to_string(static_cast<int>(field.wire)));
+        fail_imported(place, fmt::format("field {}", field.number), "the wire type of the schema",
+                      std::to_string(static_cast<int>(field.wire)));
       }
     };
     switch (field.number) {
@@ -167,16 +167,16 @@ class ChakraReader {
         break;
     }
     if (field.number > kStorage) {
-      fail_foreign(place, "", "a field of the schema, 1 to 11", std::to_string(field.number));
+      fail_imported(place, "", "a field of the schema, 1 to 11", std::to_string(field.number));
     }
     check(ProtobufWire::Varint);
     if (field.number == kId) {
       node.id = field.value;
     } else if (field.number == kType) {
-      constexpr std::uint64_t kMostType = 7;
-      if (field.value > kMostType) {
-        fail_foreign(place, "type", "a node of metadata, memory, computation or communication",
-                     std::to_string(field.value));
+      constexpr std::uint64_t kMaxType = 7;
+      if (field.value > kMaxType) {
+        fail_imported(place, "type", "a node of metadata, memory, computation or communication",
+                      std::to_string(field.value));
       }
       node.type = static_cast<ChakraType>(field.value);
     } else {
@@ -191,7 +191,7 @@ class ChakraReader {
       return;
     }
     if (field.wire != ProtobufWire::Bytes) {
-      fail_foreign(place, "dependencies", "numbers", "something else");
+      fail_imported(place, "dependencies", "numbers", "something else");
     }
     // Packed: numbers without a field number before them.
     std::size_t at = 0;
@@ -235,28 +235,28 @@ class ChakraReader {
     node.attributes.insert_or_assign(std::move(name), std::move(value));
   }
 
-  const ForeignFile& file_;
+  const ImportedFile& file_;
   std::vector<ChakraNode> nodes_;
 };
 
 }  // namespace
 
-std::int64_t ChakraNode::number(std::string_view key, std::int64_t most) const {
+std::int64_t ChakraNode::number(std::string_view key, std::int64_t max) const {
   const auto found = attributes.find(key);
   const std::int64_t* const value =
       found == attributes.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
-  if (value == nullptr || *value < 0 || *value > most) {
+  if (value == nullptr || *value < 0 || *value > max) {
     const std::string text = value != nullptr            ? std::to_string(*value)
                              : found == attributes.end() ? "none"
                                                          : "something else";
-    fail_foreign(place, key, fmt::format("a whole number from 0 to {}", most), text);
+    fail_imported(place, key, fmt::format("a whole number from 0 to {}", max), text);
   }
   return *value;
 }
 
-std::int64_t ChakraNode::number_or(std::string_view key, std::int64_t most,
+std::int64_t ChakraNode::number_or(std::string_view key, std::int64_t max,
                                    std::int64_t otherwise) const {
-  return has(key) ? number(key, most) : otherwise;
+  return has(key) ? number(key, max) : otherwise;
 }
 
 std::string ChakraNode::text_or_none(std::string_view key) const {
@@ -266,12 +266,12 @@ std::string ChakraNode::text_or_none(std::string_view key) const {
   }
   const std::string* const text = std::get_if<std::string>(&found->second);
   if (text == nullptr) {
-    fail_foreign(place, key, "a text", "something else");
+    fail_imported(place, key, "a text", "something else");
   }
   return *text;
 }
 
-std::vector<ChakraNode> read_chakra_nodes(const ForeignFile& file) {
+std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file) {
   return ChakraReader(file).read();
 }
 

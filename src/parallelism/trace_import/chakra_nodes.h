@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 
 namespace trainyard {
 
@@ -42,14 +42,14 @@ struct ChakraNode {
 
   [[nodiscard]] bool has(std::string_view key) const { return attributes.contains(key); }
   // Returns a number from 0 to `most`; a bool is 0 or 1. Throws ConfigError.
-  [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t most) const;
-  [[nodiscard]] std::int64_t number_or(std::string_view key, std::int64_t most,
+  [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t max) const;
+  [[nodiscard]] std::int64_t number_or(std::string_view key, std::int64_t max,
                                        std::int64_t otherwise) const;
   [[nodiscard]] std::string text_or_none(std::string_view key) const;
 };
 
 // Returns the nodes in the order of the file. Throws ConfigError: for what is damaged or of an
 // unknown kind.
-[[nodiscard]] std::vector<ChakraNode> read_chakra_nodes(const ForeignFile& file);
+[[nodiscard]] std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file);
 
 }  // namespace trainyard

@@ -16,12 +16,12 @@
 #include <utility>
 
 #include "parallelism/trace_import/chakra_nodes.h"
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostTag = 0xffff'ffff;
+constexpr std::int64_t kMaxTag = 0xffff'ffff;
 
 // CollectiveCommType of the schema. ASTRA-sim takes the bytes that a rank puts in (Ring.cc), so
 // what is gathered is as often more as there are ranks.
@@ -46,11 +46,11 @@ using RankGroups = std::map<std::string, std::vector<int>>;
 std::vector<int> ranks_of(const nlohmann::json& list, const std::string& place) {
   std::vector<int> ranks;
   if (!list.is_array()) {
-    fail_foreign(place, "ranks", "a list of ranks", "something else");
+    fail_imported(place, "ranks", "a list of ranks", "something else");
   }
   for (const nlohmann::json& rank : list) {
-    if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostForeignRank) {
-      fail_foreign(place, "ranks", "a list of ranks", "something else");
+    if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMaxImportedRank) {
+      fail_imported(place, "ranks", "a list of ranks", "something else");
     }
     ranks.push_back(rank.get<int>());
   }
@@ -67,14 +67,14 @@ nlohmann::json json_of(std::string_view text, const std::string& place) {
 
 class ChakraGraph {
  public:
-  ChakraGraph(const std::vector<ForeignFile>& files, const ForeignTarget& target)
+  ChakraGraph(const std::vector<ImportedFile>& files, const ImportedTarget& target)
       : target_(target), groups_(target.groups) {
     read_files(files);
     ranks_ = count_ranks();
-    workload_.emplace(ForeignWorkload{.format = ForeignFormat::Chakra, .graph = make_graph()});
+    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Chakra, .graph = make_graph()});
   }
 
-  ForeignWorkload build() {
+  ImportedWorkload build() {
     for (const auto& [rank, nodes] : nodes_) {
       add_rank(rank, nodes);
     }
@@ -99,12 +99,12 @@ class ChakraGraph {
   }
 
  private:
-  void read_files(const std::vector<ForeignFile>& files) {
-    for (const ForeignFile& file : files) {
+  void read_files(const std::vector<ImportedFile>& files) {
+    for (const ImportedFile& file : files) {
       const int rank = file.rank.value_or(0);
       std::vector<ChakraNode> nodes = read_chakra_nodes(file);
       if (nodes.empty()) {
-        fail_foreign(file.name, "", "nodes", "none");
+        fail_imported(file.name, "", "nodes", "none");
       }
       for (const ChakraNode& node : nodes) {
         if (node.type == ChakraType::Metadata) {
@@ -112,7 +112,8 @@ class ChakraGraph {
         }
       }
       if (!nodes_.emplace(rank, std::move(nodes)).second) {
-        fail_foreign(file.name, "", "a rank of its own in its name", fmt::format("{} again", rank));
+        fail_imported(file.name, "", "a rank of its own in its name",
+                      fmt::format("{} again", rank));
       }
     }
   }
@@ -125,13 +126,13 @@ class ChakraGraph {
     const nlohmann::json list =
         json_of(std::string_view(node.inputs).substr(2, node.inputs.size() - 4), node.place);
     if (!list.is_array()) {
-      fail_foreign(node.place, "inputs", "a list of process groups", "something else");
+      fail_imported(node.place, "inputs", "a list of process groups", "something else");
     }
     for (const nlohmann::json& group : list) {
       if (!group.is_object() || !group.contains("pg_name") || !group["pg_name"].is_string() ||
           !group.contains("ranks")) {
-        fail_foreign(node.place, "inputs", "process groups with pg_name and ranks",
-                     "something else");
+        fail_imported(node.place, "inputs", "process groups with pg_name and ranks",
+                      "something else");
       }
       groups_[group["pg_name"].get<std::string>()] = ranks_of(group["ranks"], node.place);
     }
@@ -148,9 +149,9 @@ class ChakraGraph {
       ranks = target_.gpus();  // Nothing says how many there are: those of the cluster.
     }
     if (ranks > target_.gpus()) {
-      fail_foreign(nodes_.begin()->second.front().place, "",
-                   fmt::format("at most {} ranks, the GPUs of the cluster", target_.gpus()),
-                   std::to_string(ranks));
+      fail_imported(nodes_.begin()->second.front().place, "",
+                    fmt::format("at most {} ranks, the GPUs of the cluster", target_.gpus()),
+                    std::to_string(ranks));
     }
     return ranks;
   }
@@ -176,8 +177,8 @@ class ChakraGraph {
       for (const std::uint64_t before : nodes[index].dependencies) {
         const auto found = index_of.find(before);
         if (found == index_of.end()) {
-          fail_foreign(nodes[index].place, "dependencies", "a node of the file",
-                       std::to_string(before));
+          fail_imported(nodes[index].place, "dependencies", "a node of the file",
+                        std::to_string(before));
         }
         after[found->second].push_back(index);
         ++waits[index];
@@ -214,8 +215,8 @@ class ChakraGraph {
     std::map<std::uint64_t, std::size_t> index_of;
     for (std::size_t index = 0; index < nodes.size(); ++index) {
       if (!index_of.emplace(nodes[index].id, index).second) {
-        fail_foreign(nodes[index].place, "id", "a number of its own",
-                     std::to_string(nodes[index].id));
+        fail_imported(nodes[index].place, "id", "a number of its own",
+                      std::to_string(nodes[index].id));
       }
     }
     std::vector<OperationId> operations(nodes.size());
@@ -259,7 +260,7 @@ class ChakraGraph {
       case ChakraType::Invalid:
         break;
     }
-    fail_foreign(node.place, "type", "a type of node", "INVALID_NODE");
+    fail_imported(node.place, "type", "a type of node", "INVALID_NODE");
   }
 
   void note_attributes(const ChakraNode& node) {
@@ -275,12 +276,12 @@ class ChakraGraph {
 
   OperationId add_work(int rank, const ChakraNode& node, const std::string& name) {
     if (node.duration_micros == 0 &&
-        (node.type != ChakraType::Compute || node.number_or("num_ops", kMostCount, 0) > 0)) {
-      fail_foreign(node.place, "duration_micros",
-                   "a recorded time: the work alone does not say what it takes", "0");
+        (node.type != ChakraType::Compute || node.number_or("num_ops", kMaxCount, 0) > 0)) {
+      fail_imported(node.place, "duration_micros",
+                    "a recorded time: the work alone does not say what it takes", "0");
     }
-    if (node.duration_micros > static_cast<std::uint64_t>(kMostCount)) {
-      fail_foreign(node.place, "duration_micros", "a time", std::to_string(node.duration_micros));
+    if (node.duration_micros > static_cast<std::uint64_t>(kMaxCount)) {
+      fail_imported(node.place, "duration_micros", "a time", std::to_string(node.duration_micros));
     }
     const SimTime time = times_.add(static_cast<std::int64_t>(node.duration_micros),
                                     microseconds(1), node.place, "duration_micros");
@@ -293,7 +294,7 @@ class ChakraGraph {
       return graph.add_host(stream(rank, "cpu", StreamOrder::Ready), name, StepPart::Host, time);
     }
     const std::string gpu =
-        node.has("stream") ? fmt::format("stream {}", node.number("stream", kMostCount)) : "gpu";
+        node.has("stream") ? fmt::format("stream {}", node.number("stream", kMaxCount)) : "gpu";
     return graph.add_compute(stream(rank, gpu, StreamOrder::Ready), name, StepPart::Linear, time);
   }
 
@@ -301,20 +302,20 @@ class ChakraGraph {
   OperationId add_message(int rank, const ChakraNode& node, const std::string& name) {
     const bool sends = node.type == ChakraType::Send;
     const char* const own = sends ? "comm_src" : "comm_dst";
-    if (node.number_or(own, kMostForeignRank, rank) != rank) {
-      fail_foreign(node.place, own, fmt::format("{}, the rank of the file", rank),
-                   std::to_string(node.number(own, kMostForeignRank)));
+    if (node.number_or(own, kMaxImportedRank, rank) != rank) {
+      fail_imported(node.place, own, fmt::format("{}, the rank of the file", rank),
+                    std::to_string(node.number(own, kMaxImportedRank)));
     }
     const char* const other = sends ? "comm_dst" : "comm_src";
-    const auto peer = static_cast<int>(node.number(other, kMostForeignRank));
+    const auto peer = static_cast<int>(node.number(other, kMaxImportedRank));
     if (peer == rank || peer >= ranks_) {
-      fail_foreign(node.place, other, fmt::format("another rank, from 0 to {}", ranks_ - 1),
-                   std::to_string(peer));
+      fail_imported(node.place, other, fmt::format("another rank, from 0 to {}", ranks_ - 1),
+                    std::to_string(peer));
     }
     const GraphMessage message{
         .peer = peer,
-        .size = Bytes(node.number("comm_size", kMostForeignBytes)),
-        .tag = static_cast<std::uint32_t>(node.number_or("comm_tag", kMostTag, 0)),
+        .size = Bytes(node.number("comm_size", kMaxImportedBytes)),
+        .tag = static_cast<std::uint32_t>(node.number_or("comm_tag", kMaxTag, 0)),
         .handover = Handover::Eager};
     OperationGraph& graph = workload_->graph;
     const StreamId on = stream(rank, sends ? "send" : "receive", StreamOrder::Free);
@@ -323,12 +324,12 @@ class ChakraGraph {
   }
 
   OperationId add_call(int rank, const ChakraNode& node, const std::string& name) {
-    constexpr std::int64_t kMostType = 9;
-    const std::int64_t type = node.number("comm_type", kMostType);
+    constexpr std::int64_t kMaxType = 9;
+    const std::int64_t type = node.number("comm_type", kMaxType);
     const std::optional<Operation> operation = operation_of(type);
     if (!operation) {
-      fail_foreign(node.place, "comm_type", "a collective that is modelled, not gather or scatter",
-                   std::to_string(type));
+      fail_imported(node.place, "comm_type", "a collective that is modelled, not gather or scatter",
+                    std::to_string(type));
     }
     const std::vector<int> ranks = group_of_node(node);
     const std::string group = node.text_or_none("pg_name");
@@ -343,7 +344,7 @@ class ChakraGraph {
     const bool gathers = *operation == Operation::AllGather;
     const std::int64_t size = *operation == Operation::Barrier
                                   ? 0
-                                  : node.number("comm_size", kMostForeignBytes / members);
+                                  : node.number("comm_size", kMaxImportedBytes / members);
     const std::string on = workload_->graph.communicators()[found->second.value()].name;
     return workload_->graph.add_collective(stream(rank, on, StreamOrder::Listed), name,
                                            StepPart::Data,
@@ -363,31 +364,32 @@ class ChakraGraph {
     if (group.empty()) {
       if (involved != nullptr &&
           std::find(involved->begin(), involved->end(), false) != involved->end()) {
-        fail_foreign(node.place, "involved_dim",
-                     "all dimensions or a pg_name: the file does not say which ranks lie along one",
-                     "some dimensions");
+        fail_imported(
+            node.place, "involved_dim",
+            "all dimensions or a pg_name: the file does not say which ranks lie along one",
+            "some dimensions");
       }
       return ranks;
     }
     dimensions_ += involved != nullptr ? 1 : 0;
     const auto found = groups_.find(group);
     if (found == groups_.end()) {
-      fail_foreign(node.place, "pg_name",
-                   "a group of --comm-groups or of a process_group:init node", in_quotes(group));
+      fail_imported(node.place, "pg_name",
+                    "a group of --comm-groups or of a process_group:init node", in_quotes(group));
     }
     return found->second.empty() ? ranks : found->second;
   }
 
-  static constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
+  static constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 
-  const ForeignTarget& target_;
+  const ImportedTarget& target_;
   RankGroups groups_;
   std::map<int, std::vector<ChakraNode>> nodes_;  // Nodes by rank.
   int ranks_ = 0;
-  std::optional<ForeignWorkload> workload_;
+  std::optional<ImportedWorkload> workload_;
   std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
   std::map<std::string, StreamId> streams_;  // Streams of the rank.
-  ForeignTimes times_;
+  ImportedTimes times_;
   std::size_t metadata_ = 0;
   std::size_t dimensions_ = 0;
   std::set<std::string> unused_;
@@ -395,14 +397,14 @@ class ChakraGraph {
 
 }  // namespace
 
-ForeignWorkload read_chakra(const std::vector<ForeignFile>& files, const ForeignTarget& target) {
+ImportedWorkload read_chakra(const std::vector<ImportedFile>& files, const ImportedTarget& target) {
   return ChakraGraph(files, target).build();
 }
 
-std::map<std::string, std::vector<int>> read_comm_groups(const ForeignFile& file) {
+std::map<std::string, std::vector<int>> read_comm_groups(const ImportedFile& file) {
   const nlohmann::json root = json_of(file.text, file.name);
   if (!root.is_object()) {
-    fail_foreign(file.name, "", "an object with a list of ranks for each group", "something else");
+    fail_imported(file.name, "", "an object with a list of ranks for each group", "something else");
   }
   RankGroups groups;
   for (const auto& [name, list] : root.items()) {

@@ -12,17 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 
 namespace trainyard {
 
 // One file for each rank, or for some: the others are taken to come to every call in time. Throws
 // ConfigError "FILE: node N (NAME): FIELD: ...". The graph is not checked yet.
-[[nodiscard]] ForeignWorkload read_chakra(const std::vector<ForeignFile>& files,
-                                          const ForeignTarget& target);
+[[nodiscard]] ImportedWorkload read_chakra(const std::vector<ImportedFile>& files,
+                                           const ImportedTarget& target);
 
 // Groups of ranks as ASTRA-sim's comm_group.json has them: {"0": [0, 1], "1": [2, 3]}. Throws
 // ConfigError.
-[[nodiscard]] std::map<std::string, std::vector<int>> read_comm_groups(const ForeignFile& file);
+[[nodiscard]] std::map<std::string, std::vector<int>> read_comm_groups(const ImportedFile& file);
 
 }  // namespace trainyard

@@ -10,18 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostCpus = 255;  // A byte in the binary form.
-constexpr std::int64_t kMostGoalTag = 0xffff'fffe;
+constexpr std::int64_t kMaxCpus = 255;  // A byte in the binary form.
+constexpr std::int64_t kMaxGoalTag = 0xffff'fffe;
 
 // A line in words, of which ':', '{' and '}' are words of their own.
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
-  for (const std::string_view blank_free : foreign_words(line)) {
+  for (const std::string_view blank_free : imported_words(line)) {
     std::string_view rest = blank_free;
     while (!rest.empty()) {
       const std::size_t mark = rest.find_first_of(":{}");
@@ -42,9 +42,9 @@ bool is_label(std::string_view word) {
 
 class GoalReader {
  public:
-  GoalReader(const ForeignFile& file, int gpus) : file_(file), gpus_(gpus) {}
+  GoalReader(const ImportedFile& file, int gpus) : file_(file), gpus_(gpus) {}
 
-  ForeignWorkload read() {
+  ImportedWorkload read() {
     std::string_view rest = file_.text;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -90,7 +90,7 @@ class GoalReader {
 
   [[nodiscard]] std::string place() const { return fmt::format("{}:{}", file_.name, line_); }
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
-    fail_foreign(place(), "", expected, found);
+    fail_imported(place(), "", expected, found);
   }
 
   // Comments of a line end with it; others may go on.
@@ -128,10 +128,10 @@ class GoalReader {
       fail(fmt::format("\"{}\"", word), in_quotes(found));
     }
   }
-  std::int64_t number(std::string_view what, std::int64_t most) {
-    const std::string expected = fmt::format("{}, from 0 to {}", what, most);
+  std::int64_t number(std::string_view what, std::int64_t max) {
+    const std::string expected = fmt::format("{}, from 0 to {}", what, max);
     const std::string_view word = next(expected);
-    const std::optional<std::int64_t> value = foreign_number(word, most);
+    const std::optional<std::int64_t> value = imported_number(word, max);
     if (!value) {
       fail(expected, in_quotes(word));
     }
@@ -167,8 +167,8 @@ class GoalReader {
     if (ranks < 1 || ranks > gpus_) {
       fail(fmt::format("ranks from 1 to the {} GPUs of the cluster", gpus_), std::to_string(ranks));
     }
-    workload_.emplace(ForeignWorkload{.format = ForeignFormat::Goal,
-                                      .graph = OperationGraph(static_cast<int>(ranks))});
+    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Goal,
+                                       .graph = OperationGraph(static_cast<int>(ranks))});
     blocks_.resize(static_cast<std::size_t>(ranks), false);
   }
 
@@ -234,7 +234,7 @@ class GoalReader {
     std::int64_t cpu = 0;
     if (at_ < words_.size() && words_[at_] == "cpu") {
       ++at_;
-      cpu = number("a cpu", kMostCpus);
+      cpu = number("a cpu", kMaxCpus);
     }
     auto found = streams_.cpus.find(cpu);
     if (found == streams_.cpus.end()) {
@@ -258,7 +258,7 @@ class GoalReader {
     const std::string_view word = next("a size such as 64b");
     const bool has_unit = word.back() == 'b';
     const std::optional<std::int64_t> size =
-        foreign_number(word.substr(0, word.size() - (has_unit ? 1 : 0)), kMostForeignBytes);
+        imported_number(word.substr(0, word.size() - (has_unit ? 1 : 0)), kMaxImportedBytes);
     if (!size) {
       fail("a size such as 64b, of at most 1 TiB", in_quotes(word));
     }
@@ -276,9 +276,9 @@ class GoalReader {
       const std::string_view key = words_[at_++];
       if (key == "tag") {
         check_wildcard("a tag");
-        message.tag = static_cast<std::uint32_t>(number("a tag", kMostGoalTag));
+        message.tag = static_cast<std::uint32_t>(number("a tag", kMaxGoalTag));
       } else if (key == "cpu" || key == "nic") {
-        (void)number(fmt::format("a {}", key), kMostCpus);
+        (void)number(fmt::format("a {}", key), kMaxCpus);
         is_placed = true;
       } else {
         fail("tag, cpu, nic or the end of the line", in_quotes(key));
@@ -295,15 +295,15 @@ class GoalReader {
   void check_wildcard(std::string_view what) const {
     if (at_ < words_.size() && words_[at_] == "-1") {
       fail(fmt::format("{}, as which messages meet must be known before the run", what),
-           "-1, which stands for any");
+           "-1, which represents any");
     }
   }
 
   [[nodiscard]] OperationId operation_of(const std::string& label, int line) const {
     const auto found = labels_.find(label);
     if (found == labels_.end()) {
-      fail_foreign(fmt::format("{}:{}", file_.name, line), "",
-                   fmt::format("a label of rank {}", *rank_), in_quotes(label));
+      fail_imported(fmt::format("{}:{}", file_.name, line), "",
+                    fmt::format("a label of rank {}", *rank_), in_quotes(label));
     }
     return found->second;
   }
@@ -333,25 +333,25 @@ class GoalReader {
     rank_.reset();
   }
 
-  const ForeignFile& file_;
+  const ImportedFile& file_;
   int gpus_;
   int line_ = 0;
   bool in_comment_ = false;
   std::vector<std::string_view> words_;  // Words of the line.
   std::size_t at_ = 0;
-  std::optional<ForeignWorkload> workload_;
+  std::optional<ImportedWorkload> workload_;
   std::vector<bool> blocks_;  // Indexed by rank: whether it has one.
   std::optional<int> rank_;   // Rank of the block.
   Streams streams_;
   std::map<std::string, OperationId, std::less<>> labels_;
   std::vector<Requirement> requirements_;
-  ForeignTimes times_;
+  ImportedTimes times_;
   int placed_ = 0;
 };
 
 }  // namespace
 
-ForeignWorkload read_goal(const ForeignFile& file, int gpus) {
+ImportedWorkload read_goal(const ImportedFile& file, int gpus) {
   return GoalReader(file, gpus).read();
 }
 

@@ -16,11 +16,11 @@
 // with it, in the order of the file.
 #pragma once
 
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 
 namespace trainyard {
 
 // Throws ConfigError "FILE:LINE: ...". The graph is not checked yet.
-[[nodiscard]] ForeignWorkload read_goal(const ForeignFile& file, int gpus);
+[[nodiscard]] ImportedWorkload read_goal(const ImportedFile& file, int gpus);
 
 }  // namespace trainyard

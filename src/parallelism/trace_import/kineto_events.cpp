@@ -10,20 +10,20 @@
 #include <string_view>
 #include <utility>
 
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostStream = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxStream = std::int64_t{1} << 40;
 // Limit of a duration, and of the time from the first to the last start: with all durations it fits
 // in a SimTime.
-constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000;
+constexpr std::int64_t kMaxMicroseconds = 4'000'000'000'000;
 // Starts count from the epoch (1.7e15 today) or, since libkineto has ChromeTraceBaseTime, from the
 // start of an interval of 7,889,238 s (up to 7.9e12). In nanoseconds this fits in 64 bits.
-constexpr std::int64_t kMostStart = 9'000'000'000'000'000;
+constexpr std::int64_t kMaxStart = 9'000'000'000'000'000;
 
 // A name that ProcessGroupNCCL gives one of its operations (ProcessGroupNCCL.cpp:
 // RECORD_PARAM_COMMS).
@@ -77,9 +77,9 @@ std::optional<std::vector<std::int64_t>> list_of(std::string_view text) {
   std::vector<std::int64_t> list;
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
-    const std::vector<std::string_view> words = foreign_words(text.substr(0, comma));
+    const std::vector<std::string_view> words = imported_words(text.substr(0, comma));
     const std::optional<std::int64_t> value =
-        words.size() == 1 ? foreign_number(words[0]) : std::nullopt;
+        words.size() == 1 ? imported_number(words[0]) : std::nullopt;
     if (!value) {
       return std::nullopt;
     }
@@ -103,7 +103,7 @@ class KinetoFields {
         found == object_.end()
             ? "none"
             : shortened(found->dump(-1, ' ', false, json::error_handler_t::replace));
-    fail_foreign(place_, field, expected, text);
+    fail_imported(place_, field, expected, text);
   }
 
   [[nodiscard]] std::string text(const char* key) const {
@@ -117,31 +117,31 @@ class KinetoFields {
     return has(key) ? text(key) : std::string();
   }
   // Some versions write numbers as texts.
-  [[nodiscard]] std::int64_t integer(const char* key, std::int64_t most) const {
+  [[nodiscard]] std::int64_t integer(const char* key, std::int64_t max) const {
     const auto found = object_.find(key);
     std::optional<std::int64_t> value;
     if (found != object_.end() && found->is_number_unsigned() &&
-        found->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)) {
+        found->get<std::uint64_t>() <= static_cast<std::uint64_t>(max)) {
       value = found->get<std::int64_t>();
     } else if (found != object_.end() && found->is_string()) {
-      value = foreign_number(found->get<std::string>(), most);
+      value = imported_number(found->get<std::string>(), max);
     }
     if (!value) {
-      fail(key, fmt::format("a whole number from 0 to {}", most));
+      fail(key, fmt::format("a whole number from 0 to {}", max));
     }
     return *value;
   }
   // Whole microseconds and the rest apart: exact below 2^43 us, which starts since
   // ChromeTraceBaseTime are, and of whole microseconds. Starts since the epoch that have decimals
   // are known to a quarter of a microsecond, as a double holds no more of them.
-  [[nodiscard]] std::int64_t nanoseconds_of(const char* key, std::int64_t most) const {
+  [[nodiscard]] std::int64_t nanoseconds_of(const char* key, std::int64_t max) const {
     const auto found = object_.find(key);
     double value = -1.0;
     if (found != object_.end() && found->is_number()) {
       value = found->get<double>();
     }
-    if (!(value >= 0.0 && value <= static_cast<double>(most))) {
-      fail(key, fmt::format("microseconds from 0 to {:g}", static_cast<double>(most)));
+    if (!(value >= 0.0 && value <= static_cast<double>(max))) {
+      fail(key, fmt::format("microseconds from 0 to {:g}", static_cast<double>(max)));
     }
     const double whole = std::floor(value);
     return static_cast<std::int64_t>(whole) * 1'000 + std::llround((value - whole) * 1e3);
@@ -154,7 +154,7 @@ class KinetoFields {
 
 class KinetoReader {
  public:
-  explicit KinetoReader(const ForeignFile& file) : file_(file) {}
+  explicit KinetoReader(const ImportedFile& file) : file_(file) {}
 
   KinetoTrace read() {
     trace_.name = file_.name;
@@ -168,10 +168,10 @@ class KinetoReader {
           fmt::format("{}: expected JSON, found {}", file_.name, escaped(problem.what())));
     }
     if (!root.is_object() || !root.contains("traceEvents")) {
-      fail_foreign(file_.name, "traceEvents", "a list of events", "none");
+      fail_imported(file_.name, "traceEvents", "a list of events", "none");
     }
     if (!root["traceEvents"].is_array() || !root["traceEvents"].empty()) {
-      fail_foreign(file_.name, "traceEvents", "a list of objects", "something else");
+      fail_imported(file_.name, "traceEvents", "a list of objects", "something else");
     }
     if (root.contains("distributedInfo")) {
       read_distribution(root["distributedInfo"]);
@@ -218,8 +218,8 @@ class KinetoReader {
     KinetoEvent event;
     event.name = std::move(name);
     event.place = fields.place();
-    starts_.push_back(fields.nanoseconds_of("ts", kMostStart));
-    event.time = times_.add(fields.nanoseconds_of("dur", kMostMicroseconds), nanoseconds(1),
+    starts_.push_back(fields.nanoseconds_of("ts", kMaxStart));
+    event.time = times_.add(fields.nanoseconds_of("dur", kMaxMicroseconds), nanoseconds(1),
                             event.place, "dur");
     read_arguments(KinetoFields(*arguments, fields.place()), event);
     trace_.events.push_back(std::move(event));
@@ -231,20 +231,20 @@ class KinetoReader {
     for (std::size_t index = 0; index < starts_.size(); ++index) {
       const std::int64_t after = starts_[index] - *first;
       KinetoEvent& event = trace_.events[index];
-      if (after > kMostMicroseconds * 1'000) {
-        fail_foreign(event.place, "ts",
-                     fmt::format("at most {:g} microseconds after the first operation of the GPU",
-                                 static_cast<double>(kMostMicroseconds)),
-                     fmt::format("{}.{:03}", after / 1'000, after % 1'000));
+      if (after > kMaxMicroseconds * 1'000) {
+        fail_imported(event.place, "ts",
+                      fmt::format("at most {:g} microseconds after the first operation of the GPU",
+                                  static_cast<double>(kMaxMicroseconds)),
+                      fmt::format("{}.{:03}", after / 1'000, after % 1'000));
       }
       event.start = nanoseconds(after);
     }
   }
 
   void read_arguments(const KinetoFields& fields, KinetoEvent& event) {
-    event.stream = fields.integer("stream", kMostStream);
+    event.stream = fields.integer("stream", kMaxStream);
     if (fields.has("device")) {
-      const std::int64_t device = fields.integer("device", kMostForeignRank);
+      const std::int64_t device = fields.integer("device", kMaxImportedRank);
       if (device_.value_or(device) != device) {
         fields.fail("device", fmt::format("one GPU in a file, {} as before", *device_));
       }
@@ -268,16 +268,16 @@ class KinetoReader {
       fields.fail("dtype", "a type of PyTorch such as Float or BFloat16");
     }
     const auto size_of = [&](const char* key) {
-      return Bytes(fields.integer(key, kMostForeignBytes / bytes->bytes) * bytes->bytes);
+      return Bytes(fields.integer(key, kMaxImportedBytes / bytes->bytes) * bytes->bytes);
     };
     event.group = fields.text_or_none("Process Group Name");
-    event.group_size = fields.integer("Group size", kMostForeignRank);
+    event.group_size = fields.integer("Group size", kMaxImportedRank);
     read_ranks(fields, event);
     if (name == "send" || name == "recv") {
       event.kind = name == "send" ? KinetoKind::Send : KinetoKind::Receive;
       const bool sends = event.kind == KinetoKind::Send;
       event.peer =
-          static_cast<int>(fields.integer(sends ? "Dst Rank" : "Src Rank", kMostForeignRank));
+          static_cast<int>(fields.integer(sends ? "Dst Rank" : "Src Rank", kMaxImportedRank));
       event.size = size_of(sends ? "In msg nelems" : "Out msg nelems");
       return;
     }
@@ -302,7 +302,7 @@ class KinetoReader {
     }
     std::vector<int>& ranks = event.ranks.emplace();
     for (const std::int64_t rank : *list) {
-      if (rank > kMostForeignRank) {
+      if (rank > kMaxImportedRank) {
         fields.fail("Process Group Ranks", "ranks");
       }
       ranks.push_back(static_cast<int>(rank));
@@ -325,14 +325,14 @@ class KinetoReader {
   void read_distribution(const json& object) {
     const std::string place = file_.name + ": distributedInfo";
     if (!object.is_object()) {
-      fail_foreign(place, "", "an object", "something else");
+      fail_imported(place, "", "an object", "something else");
     }
     const KinetoFields fields(object, place);
     if (fields.has("rank")) {
-      trace_.rank = static_cast<int>(fields.integer("rank", kMostForeignRank));
+      trace_.rank = static_cast<int>(fields.integer("rank", kMaxImportedRank));
     }
     if (fields.has("world_size")) {
-      trace_.world_size = static_cast<int>(fields.integer("world_size", kMostForeignRank));
+      trace_.world_size = static_cast<int>(fields.integer("world_size", kMaxImportedRank));
     }
     if (!fields.has("pg_config") || !object["pg_config"].is_array()) {
       return;
@@ -345,7 +345,7 @@ class KinetoReader {
       std::vector<int>& ranks = trace_.groups[of_group.text("pg_name")];
       ranks.clear();
       for (const json& rank : group["ranks"]) {
-        if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostForeignRank) {
+        if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMaxImportedRank) {
           of_group.fail("ranks", "a list of ranks");
         }
         ranks.push_back(rank.get<int>());
@@ -353,9 +353,9 @@ class KinetoReader {
     }
   }
 
-  const ForeignFile& file_;
+  const ImportedFile& file_;
   KinetoTrace trace_;
-  ForeignTimes times_;
+  ImportedTimes times_;
   // Starts of the events, in nanoseconds of the clock of the file.
   std::vector<std::int64_t> starts_;
   bool in_events_ = false;
@@ -365,7 +365,7 @@ class KinetoReader {
 
 }  // namespace
 
-KinetoTrace read_kineto_events(const ForeignFile& file) {
+KinetoTrace read_kineto_events(const ImportedFile& file) {
   return KinetoReader(file).read();
 }
 

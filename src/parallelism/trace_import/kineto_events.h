@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "collectives/schedule/operation.h"
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -48,6 +48,6 @@ struct KinetoTrace {
 };
 
 // Throws ConfigError.
-[[nodiscard]] KinetoTrace read_kineto_events(const ForeignFile& file);
+[[nodiscard]] KinetoTrace read_kineto_events(const ImportedFile& file);
 
 }  // namespace trainyard

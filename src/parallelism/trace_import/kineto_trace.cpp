@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "parallelism/trace_import/kineto_events.h"
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
@@ -23,16 +23,16 @@ namespace {
 constexpr SimTime kClockError = microseconds(1);
 
 // The rank of each trace, by rank.
-std::map<int, KinetoTrace> by_rank(const std::vector<ForeignFile>& files) {
+std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
   std::map<int, KinetoTrace> traces;
-  for (const ForeignFile& file : files) {
+  for (const ImportedFile& file : files) {
     KinetoTrace trace = read_kineto_events(file);
     const int rank = trace.rank.value_or(file.rank.value_or(0));
     const auto [found, is_new] = traces.emplace(rank, std::move(trace));
     if (!is_new) {
-      fail_foreign(file.name, "",
-                   fmt::format("a rank of its own, as {} is rank {}", found->second.name, rank),
-                   "the same");
+      fail_imported(file.name, "",
+                    fmt::format("a rank of its own, as {} is rank {}", found->second.name, rank),
+                    "the same");
     }
   }
   return traces;
@@ -40,11 +40,11 @@ std::map<int, KinetoTrace> by_rank(const std::vector<ForeignFile>& files) {
 
 class KinetoGraph {
  public:
-  KinetoGraph(const std::vector<ForeignFile>& files, int gpus)
+  KinetoGraph(const std::vector<ImportedFile>& files, int gpus)
       : traces_(by_rank(files)), ranks_(count_ranks(gpus)), workload_{.graph = make_graph()} {}
 
-  ForeignWorkload build() {
-    workload_.format = ForeignFormat::Kineto;
+  ImportedWorkload build() {
+    workload_.format = ImportedFormat::Kineto;
     SimTime recorded;
     for (const auto& [rank, trace] : traces_) {
       recorded = std::max(recorded, add_rank(rank, trace));
@@ -93,8 +93,9 @@ class KinetoGraph {
         }
       }
       if (ranks > gpus) {
-        fail_foreign(trace.name, "", fmt::format("at most {} ranks, the GPUs of the cluster", gpus),
-                     std::to_string(ranks));
+        fail_imported(trace.name, "",
+                      fmt::format("at most {} ranks, the GPUs of the cluster", gpus),
+                      std::to_string(ranks));
       }
     }
     return ranks;
@@ -130,7 +131,7 @@ class KinetoGraph {
   // Returns the time from the first start to the last end, as recorded.
   SimTime add_rank(int rank, const KinetoTrace& trace) {
     if (trace.events.empty()) {
-      fail_foreign(trace.name, "traceEvents", "operations of a GPU", "none");
+      fail_imported(trace.name, "traceEvents", "operations of a GPU", "none");
     }
     lanes_.clear();
     host_.reset();
@@ -242,9 +243,9 @@ class KinetoGraph {
       ranks.resize(static_cast<std::size_t>(ranks_));
       std::iota(ranks.begin(), ranks.end(), 0);
     } else {
-      fail_foreign(event.place, "Process Group Ranks",
-                   fmt::format("{} ranks, here or in distributedInfo", event.group_size),
-                   "none, or a list that is cut off");
+      fail_imported(event.place, "Process Group Ranks",
+                    fmt::format("{} ranks, here or in distributedInfo", event.group_size),
+                    "none, or a list that is cut off");
     }
     auto key = std::make_pair(event.group, ranks);
     auto found = communicators_.find(key);
@@ -258,7 +259,7 @@ class KinetoGraph {
 
   std::map<int, KinetoTrace> traces_;
   int ranks_;
-  ForeignWorkload workload_;
+  ImportedWorkload workload_;
   std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
   std::vector<Lane> lanes_;       // Lanes of the rank.
   std::optional<StreamId> host_;  // Host stream of the rank.
@@ -267,7 +268,7 @@ class KinetoGraph {
 
 }  // namespace
 
-ForeignWorkload read_kineto(const std::vector<ForeignFile>& files, int gpus) {
+ImportedWorkload read_kineto(const std::vector<ImportedFile>& files, int gpus) {
   return KinetoGraph(files, gpus).build();
 }
 

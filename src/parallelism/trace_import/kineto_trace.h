@@ -8,12 +8,12 @@
 // what depends on them moves.
 #pragma once
 
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 
 namespace trainyard {
 
 // One file for each rank, or for some: the others are taken to come to every call in time. Throws
 // ConfigError "FILE: event N (NAME): FIELD: ...". The graph is not checked yet.
-[[nodiscard]] ForeignWorkload read_kineto(const std::vector<ForeignFile>& files, int gpus);
+[[nodiscard]] ImportedWorkload read_kineto(const std::vector<ImportedFile>& files, int gpus);
 
 }  // namespace trainyard

@@ -5,7 +5,7 @@
 #include <google/protobuf/wire_format_lite.h>
 #include <spdlog/fmt/fmt.h>
 
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
@@ -20,17 +20,17 @@ const std::uint8_t* bytes_of(std::string_view text) {
 }  // namespace
 
 void ProtobufReader::fail(std::string_view expected, std::string_view found) const {
-  fail_foreign(fmt::format("{}: byte {}", place_, at_), "", expected, found);
+  fail_imported(fmt::format("{}: byte {}", place_, at_), "", expected, found);
 }
 
 std::uint64_t ProtobufReader::varint() {
-  constexpr std::size_t kMostBytes = 10;  // Bytes of 64 bits, 7 in each.
-  const std::string_view rest = text_.substr(at_, kMostBytes);
+  constexpr std::size_t kMaxBytes = 10;  // Bytes of 64 bits, 7 in each.
+  const std::string_view rest = text_.substr(at_, kMaxBytes);
   CodedInputStream stream(bytes_of(rest), static_cast<int>(rest.size()));
   std::uint64_t value = 0;
   if (!stream.ReadVarint64(&value)) {
     at_ += rest.size();
-    if (rest.size() < kMostBytes) {
+    if (rest.size() < kMaxBytes) {
       fail("a number", "the end of the message");
     }
     fail("a number of at most 64 bits", "a longer one");
@@ -54,8 +54,8 @@ std::optional<ProtobufField> ProtobufReader::next() {
   }
   const std::uint64_t tag = varint();
   const std::uint64_t number = tag >> WireFormatLite::kTagTypeBits;
-  constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 29U) - 1;
-  if (number == 0 || number > kMostNumber) {
+  constexpr std::uint64_t kMaxNumber = (std::uint64_t{1} << 29U) - 1;
+  if (number == 0 || number > kMaxNumber) {
     fail("the number of a field", std::to_string(number));
   }
   ProtobufField field;

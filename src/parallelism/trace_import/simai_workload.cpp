@@ -16,15 +16,15 @@
 
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
 constexpr std::string_view kPolicy = "HYBRID_TRANSFORMER";
 constexpr std::string_view kRecomputingPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
-constexpr std::int64_t kMostRanks = 1'000'000;
-constexpr std::int64_t kMostLayers = 10'000'000;
+constexpr std::int64_t kMaxRanks = 1'000'000;
+constexpr std::int64_t kMaxLayers = 10'000'000;
 constexpr std::size_t kFields = 12;
 
 enum SimAiPass : std::size_t { kForward, kInputs, kWeights, kPasses };
@@ -57,7 +57,7 @@ struct SimAiHeader {
 
 class SimAiText {
  public:
-  explicit SimAiText(const ForeignFile& file) : file_(file), rest_(file.text) {}
+  explicit SimAiText(const ImportedFile& file) : file_(file), rest_(file.text) {}
 
   SimAiHeader header;
   std::vector<SimAiLayer> layers;
@@ -67,7 +67,7 @@ class SimAiText {
     if (!next_line()) {
       fail("", "the number of layers", "the end of the file");
     }
-    const std::int64_t count = number(0, "layers", kMostLayers);
+    const std::int64_t count = number(0, "layers", kMaxLayers);
     if (words_.size() > 1) {
       fail("layers", "one number", in_quotes(words_[1]));
     }
@@ -84,7 +84,7 @@ class SimAiText {
 
   [[noreturn]] void fail(std::string_view field, std::string_view expected,
                          std::string_view found) const {
-    fail_foreign(fmt::format("{}:{}", file_.name, line_), field, expected, found);
+    fail_imported(fmt::format("{}:{}", file_.name, line_), field, expected, found);
   }
   void go_to_header() { line_ = 1; }
 
@@ -95,18 +95,18 @@ class SimAiText {
     while (!rest_.empty() && words_.empty()) {
       const std::size_t end = std::min(rest_.find('\n'), rest_.size());
       ++line_;
-      words_ = foreign_words(rest_.substr(0, end));
+      words_ = imported_words(rest_.substr(0, end));
       rest_.remove_prefix(std::min(end + 1, rest_.size()));
     }
     return !words_.empty();
   }
 
-  std::int64_t number(std::size_t index, std::string_view field, std::int64_t most) const {
-    const std::string expected = fmt::format("a number from 0 to {}", most);
+  std::int64_t number(std::size_t index, std::string_view field, std::int64_t max) const {
+    const std::string expected = fmt::format("a number from 0 to {}", max);
     if (index >= words_.size()) {
       fail(field, expected, "the end of the line");
     }
-    const std::optional<std::int64_t> value = foreign_number(words_[index], most);
+    const std::optional<std::int64_t> value = imported_number(words_[index], max);
     if (!value) {
       fail(field, expected, in_quotes(words_[index]));
     }
@@ -123,9 +123,9 @@ class SimAiText {
       key = key.substr(0, key.size() - (key.back() == ':' ? 1 : 0));
       if (key == "checkpoints" || key == "checkpoint_initiates") {
         auto& list = key == "checkpoints" ? header.checkpoints : header.initiators;
-        const std::int64_t count = number(at++, key, kMostLayers);
+        const std::int64_t count = number(at++, key, kMaxLayers);
         for (std::int64_t index = 0; index < count; ++index) {
-          list.push_back(number(at++, key, kMostLayers));
+          list.push_back(number(at++, key, kMaxLayers));
         }
         continue;
       }
@@ -136,7 +136,7 @@ class SimAiText {
              in_quotes(key));
       }
       const bool is_size = key == "pp_comm";
-      const std::int64_t value = number(at++, key, is_size ? kMostForeignBytes : kMostRanks);
+      const std::int64_t value = number(at++, key, is_size ? kMaxImportedBytes : kMaxRanks);
       if (value == 0 && !is_size) {
         fail(key, "at least 1", "0");
       }
@@ -176,7 +176,7 @@ class SimAiText {
 
   [[nodiscard]] SimAiCall read_call(std::size_t index, std::size_t pass) const {
     const std::string_view word = words_[index];
-    SimAiCall call{.size = Bytes(number(index + 1, kPassNames[pass], kMostForeignBytes))};
+    SimAiCall call{.size = Bytes(number(index + 1, kPassNames[pass], kMaxImportedBytes))};
     if (word == "NONE") {
       if (call.size != Bytes()) {
         fail(kPassNames[pass], "0 bytes of NONE", std::to_string(call.size.count()));
@@ -211,11 +211,11 @@ class SimAiText {
          in_quotes(word));
   }
 
-  const ForeignFile& file_;
+  const ImportedFile& file_;
   std::string_view rest_;
   int line_ = 0;
   std::vector<std::string_view> words_;
-  ForeignTimes times_;
+  ImportedTimes times_;
 };
 
 StepPart part_of(RankGroupKind kind) {
@@ -233,13 +233,13 @@ std::string_view name_of(RankGroupKind kind) {
 
 class SimAiGraph {
  public:
-  SimAiGraph(SimAiText& text, const ForeignTarget& target)
+  SimAiGraph(SimAiText& text, const ImportedTarget& target)
       : text_(text),
         target_(target),
         plan_(read_plan()),
-        workload_{.format = ForeignFormat::SimAi, .graph = make_graph()} {}
+        workload_{.format = ImportedFormat::SimAi, .graph = make_graph()} {}
 
-  ForeignWorkload build() {
+  ImportedWorkload build() {
     read_checkpoints();
     for (const int rank : workload_.graph.present()) {
       add_rank(rank);
@@ -366,8 +366,8 @@ class SimAiGraph {
       return call.size;
     }
     const auto members = static_cast<std::int64_t>(ranks);
-    if (call.size.count() > kMostForeignBytes / members) {
-      text_.fail("", fmt::format("ALLGATHER of at most {} bytes in all", kMostForeignBytes),
+    if (call.size.count() > kMaxImportedBytes / members) {
+      text_.fail("", fmt::format("ALLGATHER of at most {} bytes in all", kMaxImportedBytes),
                  fmt::format("{} times {}", members, call.size.count()));
     }
     return call.size * members;
@@ -406,9 +406,9 @@ class SimAiGraph {
   }
 
   SimAiText& text_;
-  const ForeignTarget& target_;
+  const ImportedTarget& target_;
   ParallelPlan plan_;
-  ForeignWorkload workload_;
+  ImportedWorkload workload_;
   std::vector<std::optional<std::size_t>> recomputed_from_;
   std::map<std::pair<RankGroupKind, int>, CommunicatorId> communicators_;
   int lonely_calls_ = 0;
@@ -416,7 +416,7 @@ class SimAiGraph {
 
 }  // namespace
 
-ForeignWorkload read_simai(const ForeignFile& file, const ForeignTarget& target) {
+ImportedWorkload read_simai(const ImportedFile& file, const ImportedTarget& target) {
   SimAiText text(file);
   text.read();
   return SimAiGraph(text, target).build();

@@ -14,12 +14,12 @@
 // system/MockNcclGroup.cc for the groups.)
 #pragma once
 
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 
 namespace trainyard {
 
-// All ranks do the same, and one of them stands for all if the target is folded. Throws ConfigError
+// All ranks do the same, and one of them represents all if the target is folded. Throws ConfigError
 // "FILE:LINE: ...". The graph is not checked yet.
-[[nodiscard]] ForeignWorkload read_simai(const ForeignFile& file, const ForeignTarget& target);
+[[nodiscard]] ImportedWorkload read_simai(const ImportedFile& file, const ImportedTarget& target);
 
 }  // namespace trainyard

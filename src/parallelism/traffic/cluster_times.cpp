@@ -107,13 +107,13 @@ void ClusterTimes::use_plan(const ParallelPlan& plan) {
     return;
   }
   // Fits ask for the same plans over and over, searches for thousands once each.
-  constexpr std::size_t kMostRanks = std::size_t{1} << 20;
-  if (plans_.size() * whole_.gpus.size() >= kMostRanks) {
+  constexpr std::size_t kMaxRanks = std::size_t{1} << 20;
+  if (plans_.size() * whole_.gpus.size() >= kMaxRanks) {
     plans_.pop_front();
   }
   asked_ = &plans_.emplace_back();
   asked_->plan = plan;
-  asked_->sisters.emplace(plan, domain_of_rank_);
+  asked_->concurrent.emplace(plan, domain_of_rank_);
 }
 
 // Loads do not depend on what was asked before.
@@ -343,7 +343,7 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_messages(const G
       slowest_by_class(messages, all, keys, std::vector(messages.size(), SeesFabric::Yes));
   for (Slowest& one : slowest) {
     one.alike = keys[one.group];
-    one.alike.push_back(least_rate(whole_.topology, all[one.group].front()));
+    one.alike.push_back(min_rate(whole_.topology, all[one.group].front()));
   }
   return known_messages_.emplace(messages, std::move(slowest)).first->second;
 }
@@ -352,7 +352,7 @@ const GroupShare* ClusterTimes::share_at(std::optional<std::size_t> index) {
   if (!index) {
     return nullptr;
   }
-  asked_->least_share = std::min(asked_->least_share, shares_[*index].left.share);
+  asked_->min_share = std::min(asked_->min_share, shares_[*index].left.share);
   return &shares_[*index].left;
 }
 
@@ -397,7 +397,7 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
     std::sort(rising.begin(), rising.end());
     // Whatever the rates say: a plan makes no group faster.
     time = simulated_once(operation, rising, size, std::nullopt);
-    const Groups* const groups = asked_->sisters ? &asked_->sisters->of(rising) : nullptr;
+    const Groups* const groups = asked_->concurrent ? &asked_->concurrent->of(rising) : nullptr;
     if (groups != nullptr && groups->size() > 1) {
       for (const Slowest& one : slowest_of(operation, *groups, aligned)) {
         time = std::max(time, simulated_once(operation, one.ranks, size, one.share));
@@ -418,7 +418,8 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
   }
   const std::size_t runs = transfers_.size();
   SimTime time;
-  const Groups* const messages = asked_->sisters ? &asked_->sisters->of_message(from, to) : nullptr;
+  const Groups* const messages =
+      asked_->concurrent ? &asked_->concurrent->of_message(from, to) : nullptr;
   if (messages != nullptr && messages->size() > 1) {
     for (const Slowest& one : slowest_messages(*messages)) {
       time = std::max(time, transferred(one, size));
@@ -428,7 +429,7 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
     const std::vector<Load> load{load_of_message(from, to)};
     Slowest alone{.ranks = {from, to}};
     append_signature(whole_.topology, load, *connections_, alone.alike);
-    alone.alike.push_back(least_rate(whole_.topology, load.front()));
+    alone.alike.push_back(min_rate(whole_.topology, load.front()));
     time = transferred(alone, size);
   }
   simulated_ += transfers_.size() > runs ? 1 : 0;

@@ -32,7 +32,7 @@
 #include "nccl/tuning/init.h"
 #include "network/contract/network.h"
 #include "network/sharing/load_sharing.h"
-#include "parallelism/model/sister_groups.h"
+#include "parallelism/model/concurrent_groups.h"
 #include "parallelism/traffic/group_shapes.h"
 #include "parallelism/traffic/group_times.h"
 #include "topology/cluster/cluster.h"
@@ -69,7 +69,7 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] std::size_t simulated() const { return simulated_; }
   // The least share of its own rate that a group of the plan, or a message, has beside the others
   // of its kind; 1 where none of those asked for shares a link that it fills.
-  [[nodiscard]] double least_share() const { return asked_->least_share; }
+  [[nodiscard]] double min_share() const { return asked_->min_share; }
   // Names what these were beyond the rows of the profile, where it was fitted to those of one
   // machine.
   [[nodiscard]] const std::set<std::string>& beyond_profile() const { return beyond_profile_; }
@@ -79,7 +79,7 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] const std::vector<int>& domains() const { return domain_of_rank_; }
 
  private:
-  using Groups = SisterGroups::Groups;
+  using Groups = ConcurrentGroups::Groups;
   // Identifies how a call uses its links: operation or algorithm, and sizes where they matter.
   using Use = std::vector<std::int64_t>;
   // The shape of groups that use equal places of like servers.
@@ -105,10 +105,10 @@ class ClusterTimes final : public GroupTimes {
   // The answers that are known with a plan in use.
   struct PlanAnswers {
     std::optional<ParallelPlan> plan = {};
-    std::optional<SisterGroups> sisters = {};
+    std::optional<ConcurrentGroups> concurrent = {};
     std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives = {};
     std::map<std::tuple<int, int, Bytes>, SimTime> messages = {};
-    double least_share = 1.0;
+    double min_share = 1.0;
   };
 
   [[nodiscard]] Shape& shape_of(const std::vector<int>& ranks);

@@ -197,7 +197,7 @@ Bytes LinkTraffic::total() const {
 std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& model,
                                            const ParallelPlan& plan,
                                            const SoftwareProfile& software, ExchangeWays ways) {
-  CHECK(plan.ranks() <= kMostCountedRanks, "every group is routed");
+  CHECK(plan.ranks() <= kMaxCountedRanks, "every group is routed");
   Counter counter(cluster, ways);
   std::vector<PlaceBytes> places;
   for (int place = 0; place < plan.pipeline; ++place) {

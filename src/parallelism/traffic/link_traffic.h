@@ -31,7 +31,7 @@ struct LinkTraffic {
 };
 
 // Limit beyond which GPUs are refused: every group is routed.
-inline constexpr int kMostCountedRanks = 4096;
+inline constexpr int kMaxCountedRanks = 4096;
 
 // The paths by which an alltoall gets from one server to another.
 enum class ExchangeWays : std::uint8_t {

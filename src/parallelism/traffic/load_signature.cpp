@@ -32,13 +32,13 @@ void append_signature(const Topology& topology, const std::vector<Load>& loads,
   }
 }
 
-std::int64_t least_rate(const Topology& topology, const Load& load) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+std::int64_t min_rate(const Topology& topology, const Load& load) {
+  std::int64_t min = std::numeric_limits<std::int64_t>::max();
   for (const LinkWeight& one : load) {
     const auto rate = static_cast<double>(topology.link(one.link).spec.bandwidth.bits_per_second());
-    least = std::min(least, static_cast<std::int64_t>(std::llround(rate / one.weight)));
+    min = std::min(min, static_cast<std::int64_t>(std::llround(rate / one.weight)));
   }
-  return least;
+  return min;
 }
 
 }  // namespace trainyard

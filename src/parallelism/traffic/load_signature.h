@@ -16,6 +16,6 @@ namespace trainyard {
 void append_signature(const Topology& topology, const std::vector<Load>& loads,
                       ConnectionLoads& connections, std::vector<std::int64_t>& key);
 // The least rate of a load that has its links alone, in bits a second.
-[[nodiscard]] std::int64_t least_rate(const Topology& topology, const Load& load);
+[[nodiscard]] std::int64_t min_rate(const Topology& topology, const Load& load);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times of collectives and transfers that many plans ask for, from several threads at once: each is
-// worked out once, whoever asks first, and is the same whoever that is.
+// computed once, whoever asks first, and is the same whoever that is.
 #pragma once
 
 #include <cstddef>

@@ -6,9 +6,9 @@
 namespace trainyard {
 
 std::int64_t bucket_parameters(const ParallelPlan& plan) {
-  constexpr std::int64_t kLeast = 40'000'000;
+  constexpr std::int64_t kMin = 40'000'000;
   constexpr std::int64_t kOfRank = 1'000'000;
-  return std::max(kLeast, kOfRank * plan.gradient_ranks());
+  return std::max(kMin, kOfRank * plan.gradient_ranks());
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides how gradients and weights are cut for traffic beside computation.
+// Decides how gradients and weights are cut for traffic overlapped with computation.
 #pragma once
 
 #include <cstdint>

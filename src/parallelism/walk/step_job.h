@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// The traffic that runs beside computation, after the workload had its say.
+// The traffic that runs overlapped with computation, after the workload had its say.
 struct Overlap {
   bool tensor = false;
   bool data = false;

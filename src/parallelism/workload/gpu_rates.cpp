@@ -10,11 +10,11 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLeastShare = 0.001;
-constexpr double kMostFactor = 100.0;
+constexpr double kMinShare = 0.001;
+constexpr double kMaxFactor = 100.0;
 
-constexpr Number kShare{kLeastShare, 1.0};
-constexpr Number kFactor{kLeastShare, kMostFactor};
+constexpr Number kShare{kMinShare, 1.0};
+constexpr Number kFactor{kMinShare, kMaxFactor};
 
 void attention_rate_fields(Fields& fields, AttentionRates& rates) {
   fields.evidence();
@@ -43,7 +43,7 @@ void generation_fields(Fields& fields, GenerationRates& rates) {
                   "Share of overlapped sums of gradients that shows all the same.");
   fields.optional("gemm_fp8", rates.gemm_fp8, kShareOfPeak, "Share of the peak in FP8.");
   fields.where(rates.gemm_fp8.has_value(), [&] {
-    fields.required("fp8_cast", rates.fp8_cast, Cited{Number{0.0, kMostFactor}},
+    fields.required("fp8_cast", rates.fp8_cast, Cited{Number{0.0, kMaxFactor}},
                     "Factor on the bytes of casts, with `gemm_fp8`.");
   });
   fields.optional("gemm_nvfp4", rates.gemm_nvfp4, kShareOfPeak,

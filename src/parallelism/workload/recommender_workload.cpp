@@ -11,18 +11,18 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSamples = std::int64_t{1} << 32;
-constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
-constexpr std::int64_t kMostColumns = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxColumns = std::int64_t{1} << 20;
 
 constexpr std::array<std::string_view, 4> kOptimizers{"sgd", "adagrad", "rowwise-adagrad", "adam"};
 
 void rule_fields(Fields& fields, TableRules& rules) {
-  fields.optional("replicated_rows", rules.replicated_rows, Whole{0, kMostRows},
+  fields.optional("replicated_rows", rules.replicated_rows, Whole{0, kMaxRows},
                   "Tables with at most so many rows are on every rank.");
-  fields.optional("split_rows", rules.split_rows, Whole{0, kMostRows},
+  fields.optional("split_rows", rules.split_rows, Whole{0, kMaxRows},
                   "Tables with at least so many rows are cut by rows.");
-  fields.optional("columns", rules.columns, Whole{1, kMostColumns}, "Pieces of other tables.");
+  fields.optional("columns", rules.columns, Whole{1, kMaxColumns}, "Pieces of other tables.");
 }
 
 void check_rules(const ConfigNode& plan, const RecommenderWorkload& workload) {
@@ -58,7 +58,7 @@ void overlap_fields(Fields& fields, RecommenderWorkload& workload) {
 }
 
 void batch_fields(Fields& fields, RecommenderWorkload& workload) {
-  fields.required("global", workload.batch, Whole{1, kMostSamples}, "Samples of a step.");
+  fields.required("global", workload.batch, Whole{1, kMaxSamples}, "Samples of a step.");
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ void recommender_workload_fields(Fields& fields, RecommenderWorkload& workload) 
   fields.optional("precision", precision, Choice{precisions}, "Precision of MLPs.");
   workload.precision = kRecommenderPrecisions.at(precision);
   fields.required("batch", workload, Group{batch_fields}, "Samples.");
-  fields.optional("plan", workload.rules, Group{rule_fields}, "How tables are dealt out.");
+  fields.optional("plan", workload.rules, Group{rule_fields}, "How tables are sharded.");
   fields.check([&](const ConfigNode& node) {
     if (const auto plan = node.optional("plan")) {
       check_rules(*plan, workload);

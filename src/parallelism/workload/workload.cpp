@@ -7,15 +7,15 @@
 #include <optional>
 #include <tuple>
 
-#include "parallelism/workload/foreign_files.h"
+#include "parallelism/workload/imported_files.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostRanks = 50'000;  // Limit of an axis; the product of four fits 64 bits.
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
-constexpr std::int64_t kMostLayers = 100'000;
+constexpr std::int64_t kMaxRanks = 50'000;  // Limit of an axis; the product of four fits 64 bits.
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxLayers = 100'000;
 
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
 constexpr std::array<std::string_view, 3> kConsistencies{"synchronous", "stale", "asynchronous"};
 constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
 
-constexpr Whole kRankCount{1, kMostRanks};
-constexpr Whole kTokenCount{1, kMostTokens};
+constexpr Whole kRankCount{1, kMaxRanks};
+constexpr Whole kTokenCount{1, kMaxTokens};
 
 std::array<PlanAxis, 4> read_order(const ConfigNode& list) {
   const std::vector<ConfigNode> items = list.items();
@@ -44,13 +44,13 @@ std::array<PlanAxis, 4> read_order(const ConfigNode& list) {
 }
 
 void server_fields(Fields& fields, ParameterServers& servers) {
-  constexpr std::int64_t kMostSteps = 1000;
+  constexpr std::int64_t kMaxSteps = 1000;
   std::size_t consistency = 0;
   fields.optional("count", servers.count, kRankCount, "Servers: 1.");
   fields.optional("place", servers.on_workers, Choice{kServerPlaces}, "Hosts of servers.");
   fields.optional("consistency", consistency, Choice{kConsistencies}, "What a worker waits for.");
   fields.where(consistency == 1, [&] {
-    fields.required("bound", servers.bound, Whole{0, kMostSteps}, "Steps, if `stale`.");
+    fields.required("bound", servers.bound, Whole{0, kMaxSteps}, "Steps, if `stale`.");
   });
   fields.check([&](const ConfigNode& node) {
     if (const auto bound = node.optional("bound"); bound && consistency != 1) {
@@ -60,7 +60,7 @@ void server_fields(Fields& fields, ParameterServers& servers) {
   if (consistency == 2) {
     servers.bound.reset();
   }
-  fields.optional("steps", servers.steps, Whole{1, kMostSteps}, "Steps that are run: 8.");
+  fields.optional("steps", servers.steps, Whole{1, kMaxSteps}, "Steps that are run: 8.");
 }
 
 void offload_fields(Fields& fields, PlanOffload& offload) {
@@ -95,7 +95,7 @@ void plan_fields(Fields& fields, Workload& workload) {
                   "Ranks over which ZeRO shards: all.");
   fields.optional("offload", plan.offload, Group{offload_fields}, "What is in host memory.");
   fields.optional("servers", plan.servers, Group{server_fields}, "Parameter servers.");
-  fields.optional("stage_layers", plan.stage_layers, List{Whole{0, kMostLayers}},
+  fields.optional("stage_layers", plan.stage_layers, List{Whole{0, kMaxLayers}},
                   "Layers of each stage: as even as can be.");
 }
 
@@ -203,11 +203,11 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
 
 Workload load_workload(const std::filesystem::path& file, const std::filesystem::path& models,
                        const std::vector<std::string>& settings) {
-  if (const std::optional<ForeignFormat> foreign = recognise_foreign(file)) {
+  if (const std::optional<ImportedFormat> imported = recognise_imported(file)) {
     throw ConfigError(
         fmt::format("{}: expected a workload in YAML, with model and plan, found {} of another "
                     "tool, which trainyard step alone runs",
-                    file.string(), to_string(*foreign)));
+                    file.string(), to_string(*imported)));
   }
   ConfigDocument document = ConfigDocument::load(file);
   return build_workload(document, models, settings);

@@ -21,7 +21,7 @@ namespace trainyard {
 // The values of the key `kind` of a file of a workload; without it, the first.
 inline constexpr std::array<std::string_view, 2> kWorkloadKinds{"transformer", "recommender"};
 
-// The traffic that runs beside computation. Where nothing is said, as the software does it.
+// The traffic that is overlapped with computation. Where nothing is said, as the software does it.
 struct OverlapChoice {
   std::optional<bool> tensor = {};    // Collectives of tensor ranks beside the GEMMs next to them.
   std::optional<bool> data = {};      // Overlap of gradients and weights with passes.

@@ -94,8 +94,8 @@ Table link_table(const std::vector<LinkComparison>& links) {
   for (const LinkComparison& one : links) {
     table.add_row({Cell::of(one.file), Cell::of(one.test),
                    one.size == Bytes() ? Cell::none() : Cell{to_string(one.size), one.size.count()},
-                   Cell::count(one.values), number(one.measured), number(one.least),
-                   number(one.most), Cell::of(one.is_latency ? "us" : "GB/s"),
+                   Cell::count(one.values), number(one.measured), number(one.min), number(one.max),
+                   Cell::of(one.is_latency ? "us" : "GB/s"),
                    one.simulated ? number(*one.simulated) : Cell::none(),
                    one.simulated ? number(one.measured / *one.simulated) : Cell::none(),
                    Cell::any(one.remark)});
@@ -152,7 +152,7 @@ void add_profile(const std::string& cluster, const ProfileCalibration& calibrati
   for (const nccl::ProfileBasis::Rows& rows : calibration.basis.rows) {
     document.heading.push_back(fmt::format("rests on {} rows of {} with {} ranks, {} to {}",
                                            rows.count, to_string(rows.operation), rows.ranks,
-                                           to_string(rows.least), to_string(rows.most)));
+                                           to_string(rows.min), to_string(rows.max)));
   }
   document.add("machine", to_string(calibration.basis.machine));
   document.add("noise", fit.noise);

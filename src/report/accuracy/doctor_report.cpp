@@ -13,8 +13,8 @@ namespace trainyard {
 namespace {
 
 // Limits of the explanations that a reader should see.
-constexpr double kLeastShown = 0.001;
-constexpr std::size_t kMostShown = 8;
+constexpr double kMinShown = 0.001;
+constexpr std::size_t kMaxShown = 8;
 constexpr std::size_t kAlwaysShown = 2;
 
 Cell microseconds(SimTime time) {
@@ -71,8 +71,8 @@ Table explanation_table(const DoctorResult& result) {
                column("probability", "probability"), column("measured over it", "mean_log_ratio"),
                column("as far off", "tail"), column("simulated as", "simulated_as", Align::Left)});
   for (const Explanation& explanation : result.diagnosis.explanations) {
-    if (table.rows().size() == kMostShown ||
-        (table.rows().size() >= kAlwaysShown && explanation.probability < kLeastShown)) {
+    if (table.rows().size() == kMaxShown ||
+        (table.rows().size() >= kAlwaysShown && explanation.probability < kMinShown)) {
       break;
     }
     table.add_row(

@@ -235,8 +235,8 @@ Table size_table(std::span<const GroupResult> groups) {
 // Returns its 90 % interval, within the limits that it is given.
 std::array<double, 2> interval(const ProfileConstant& constant, const FittedParameter& fitted) {
   const double half = kNormal90Percent * fitted.standard_error;
-  return {std::max(constant.least, std::exp(fitted.value - half)),
-          std::min(constant.most, std::exp(fitted.value + half))};
+  return {std::max(constant.min, std::exp(fitted.value - half)),
+          std::min(constant.max, std::exp(fitted.value + half))};
 }
 
 Table fitted_table(const Refit& refit) {
@@ -254,7 +254,7 @@ Table fitted_table(const Refit& refit) {
     const FittedParameter& fitted = refit.fit.parameters[k];
     const auto text = [&](double value) { return constant_text(constant.kind, value); };
     const double value = std::exp(fitted.value);
-    const bool at_limit = value > 0.999 * constant.most || value < 1.001 * constant.least;
+    const bool at_limit = value > 0.999 * constant.max || value < 1.001 * constant.min;
     const auto [low, high] = interval(constant, fitted);
     table.add_row({Cell::of(constant.name),
                    Cell::of(kUnits[static_cast<std::size_t>(constant.kind)]),

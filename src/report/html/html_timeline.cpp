@@ -27,15 +27,15 @@ void append_number(std::uint64_t value, std::string& bytes) {
 }
 
 // The length from which on spans are kept.
-SimTime least_length(const TraceRecorder& recorder, std::size_t most) {
+SimTime min_length(const TraceRecorder& recorder, std::size_t max) {
   std::vector<SimTime> lengths;
   for (const TraceSpan& span : recorder.spans()) {
     lengths.push_back(span.end - span.start);
   }
-  if (lengths.size() <= most) {
+  if (lengths.size() <= max) {
     return {};
   }
-  const auto cut = lengths.end() - static_cast<std::ptrdiff_t>(most);
+  const auto cut = lengths.end() - static_cast<std::ptrdiff_t>(max);
   std::nth_element(lengths.begin(), cut, lengths.end());
   return *cut + picoseconds(1);  // Takes none of equal ones: which of them stay would be chance.
 }
@@ -62,12 +62,12 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t most) {
-  const SimTime least = least_length(recorder, most);
+HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t max) {
+  const SimTime min = min_length(recorder, max);
   std::vector<std::vector<TraceSpan>> spans(recorder.tracks().size());
   std::size_t left_out = 0;
   for (const TraceSpan& span : recorder.spans()) {
-    if (span.end - span.start < least) {
+    if (span.end - span.start < min) {
       ++left_out;
     } else {
       spans[span.track.value()].push_back(span);
@@ -110,7 +110,7 @@ HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t most) {
   made.encoded = base64(bytes);
   if (left_out > 0) {
     made.note = fmt::format("{} operations shorter than {} us are left out", left_out,
-                            microseconds_text(least));
+                            microseconds_text(min));
   }
   return made;
 }

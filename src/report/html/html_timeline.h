@@ -27,7 +27,7 @@ struct HtmlTimeline {
 
 // Groups in the order of their first track. If there are more than `most` spans, the longest are
 // kept, and the note says how many are not there. Tracks without spans are left out.
-[[nodiscard]] HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t most);
+[[nodiscard]] HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t max);
 
 // RFC 4648.
 [[nodiscard]] std::string base64(const std::string& bytes);

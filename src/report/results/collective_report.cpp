@@ -249,11 +249,11 @@ void add_cards(const CollectiveReport& report, Document& document) {
   if (report.rows.empty()) {
     return;
   }
-  const CollectiveRow& most = *std::max_element(
+  const CollectiveRow& max = *std::max_element(
       report.rows.begin(), report.rows.end(),
       [](const CollectiveRow& a, const CollectiveRow& b) { return a.busbw_gbps < b.busbw_gbps; });
-  document.add_card("most bus bandwidth", fmt::format("{:.1f} GB/s", most.busbw_gbps));
-  document.add_card("at", fmt::format("{}, {}", to_string(most.size), most.algorithm));
+  document.add_card("most bus bandwidth", fmt::format("{:.1f} GB/s", max.busbw_gbps));
+  document.add_card("at", fmt::format("{}, {}", to_string(max.size), max.algorithm));
   const CollectiveRow& last = report.rows.back();
   const std::string interval = last.interval
                                    ? fmt::format(" ({} to {})", short_time(last.interval->low),

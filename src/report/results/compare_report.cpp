@@ -19,11 +19,11 @@ struct ReadableTime {
 };
 
 ReadableTime readable_of(const RunComparison& comparison) {
-  SimTime most;
+  SimTime max;
   for (const ComparedTime& time : comparison.times) {
-    most = std::max({most, time.before, time.after});
+    max = std::max({max, time.before, time.after});
   }
-  return most >= milliseconds(100) ? ReadableTime{} : ReadableTime{"us", 1e6, 2};
+  return max >= milliseconds(100) ? ReadableTime{} : ReadableTime{"us", 1e6, 2};
 }
 
 std::string share_of(SimTime difference, SimTime whole) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNothing = 0.002;
 // Improvements by less are not worth a line.
-constexpr double kLeastGain = 0.001;
+constexpr double kMinGain = 0.001;
 
 std::string microseconds_text(SimTime time) {
   const double seconds = time.seconds();
@@ -137,7 +137,7 @@ Table improvement_table(const ExplainedTime& of, bool is_for_people) {
                column("of", "kind", Align::Left), column("time", "time_ps")});
   for (const Improvement& each : of.improvements) {
     const double change = each.time / of.time - 1.0;
-    if (is_for_people && (change > -kLeastGain || table.rows().size() == kShown)) {
+    if (is_for_people && (change > -kMinGain || table.rows().size() == kShown)) {
       break;  // They are in order.
     }
     table.add_row({{fmt::format("{:+.2f} %", 100.0 * change), change},
@@ -221,10 +221,10 @@ std::string summary_of(const ExplainedTime& time, double factor) {
   std::stable_sort(shares.begin(), shares.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> words;
-  constexpr std::size_t kMost = 3;
-  for (std::size_t index = 0; index < std::min(kMost, shares.size()); ++index) {
-    constexpr double kLeastShare = 0.01;
-    if (index == 0 || shares[index].first >= kLeastShare) {
+  constexpr std::size_t kMax = 3;
+  for (std::size_t index = 0; index < std::min(kMax, shares.size()); ++index) {
+    constexpr double kMinShare = 0.01;
+    if (index == 0 || shares[index].first >= kMinShare) {
       words.push_back(
           fmt::format("{} ({:.0f} %)", shares[index].second, 100.0 * shares[index].first));
     }
@@ -232,7 +232,7 @@ std::string summary_of(const ExplainedTime& time, double factor) {
   std::string text = words.empty() ? "No single resource bounds it"
                                    : fmt::format("Follows {}", fmt::join(words, ", "));
   if (!idle.empty()) {
-    text += fmt::format("; nothing comes of {}", fmt::join(idle, ", "));
+    text += fmt::format("; no effect from {}", fmt::join(idle, ", "));
   }
   return text;
 }

@@ -23,14 +23,14 @@ using nccl::kProtocols;
 using nccl::Protocol;
 
 // Limit for an order of GPUs or ranks.
-constexpr std::size_t kMostNames = 16;
+constexpr std::size_t kMaxNames = 16;
 
 Column left(const char* name) {
   return column(name, "", Align::Left);
 }
 
 std::string joined(const std::vector<int>& numbers) {
-  const std::size_t shown = std::min(numbers.size(), kMostNames);
+  const std::size_t shown = std::min(numbers.size(), kMaxNames);
   const std::string text = fmt::format(
       "{}", fmt::join(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(shown), " "));
   return shown == numbers.size() ? text : text + " ...";
@@ -428,7 +428,7 @@ Document document_of(const PlanReport& report) {
       {"nodes", made.nodes},
       {"first_rank", made.first_rank},
       {"node_kind", made.node_kind},
-      {"least_compute_capability", made.least_compute_capability},
+      {"least_compute_capability", made.min_compute_capability},
       {"channels", made.channels},
       {"nvls_channels", made.nvls_channels},
       {"nvls_heads", made.nvls_heads},

@@ -34,7 +34,7 @@ void add_fields(const std::optional<Distribution>& values, const std::string& ke
   add("p90", "p90", all.p90);
   add("p99", "p99", all.p99);
   add("p99.9", "p99_9", all.p999);
-  add("max", "max", all.most);
+  add("max", "max", all.max);
 }
 
 // Times, then slowdowns and goodput, which people see as a table each: with `part` the columns of
@@ -58,9 +58,9 @@ Table stats_table(const TrafficSummary& summary, Part part) {
     add_fields(stats.fct_us, "fct", "_us", "(us)", fields);
     const std::size_t times = fields.size();
     add_fields(stats.slowdown, "slowdown", "", "", fields);
-    add("least", "goodput_least_gbit_per_s", "(Gb/s)", stats.goodput_least_gbps);
+    add("least", "goodput_least_gbit_per_s", "(Gb/s)", stats.goodput_min_gbps);
     add("mean", "goodput_mean_gbit_per_s", "(Gb/s)", stats.goodput_mean_gbps);
-    add("most", "goodput_most_gbit_per_s", "(Gb/s)", stats.goodput_most_gbps);
+    add("most", "goodput_most_gbit_per_s", "(Gb/s)", stats.goodput_max_gbps);
     fields.push_back({column("fairness", "jain_fairness", ""), Cell::number(stats.fairness, 4)});
     for (std::size_t index = 1; index < fields.size(); ++index) {
       if ((index < times) != (part == Part::Times)) {
@@ -89,7 +89,7 @@ Table size_table(const TrafficSummary& summary) {
     const auto& [group, bin] = each;
     std::vector<Field> fields{
         {column("group", "group", "", Align::Left), Cell::of(group)},
-        {column("from", "from_bytes", ""), {to_string(bin.least), bin.least.count()}},
+        {column("from", "from_bytes", ""), {to_string(bin.min), bin.min.count()}},
         {column("below", "below_bytes", ""),
          bin.below ? Cell{to_string(*bin.below), bin.below->count()} : Cell::none()},
         {column("flows", "flows", ""), Cell::count(bin.flows)}};
@@ -121,7 +121,7 @@ void add_cards(const TrafficSummary& summary, Document& document) {
   }
   if (all.fct_us) {
     document.add_card("median completion time", fmt::format("{:.4g} us", all.fct_us->p50));
-    document.add_card("99 % completion time", fmt::format("{:.4g} us", all.fct_us->p99));
+    document.add_card("p99 completion time", fmt::format("{:.4g} us", all.fct_us->p99));
   }
   if (all.slowdown) {
     document.add_card("median slowdown", fmt::format("{:.3g}", all.slowdown->p50));
@@ -328,7 +328,7 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
          Cell::count(port.link_down), Cell::count(port.in_storms),
          Cell::count(port.pause_frames_sent), Cell::count(port.pause_frames_received),
          Cell::count(port.storms), Cell::number(port.paused.microseconds(), 6),
-         Cell::number(port.starved.microseconds(), 6), Cell::of(port.queue_most.count()),
+         Cell::number(port.starved.microseconds(), 6), Cell::of(port.queue_max.count()),
          bytes_if(port.queue_p50), bytes_if(port.queue_p99)});
   }
   return render_csv(table);

@@ -45,7 +45,7 @@ void add_heading(const RecommenderReport& report, Document& document) {
   const RecommenderModel& model = workload.model;
   const RecommenderRun& run = *report.run;
   document.heading.push_back(fmt::format(
-      "{} tables of {:.4g} parameters: {} dealt out, {} split, {} replicated; MLPs of {:.4g}",
+      "{} tables of {:.4g} parameters: {} sharded, {} split, {} replicated; MLPs of {:.4g}",
       model.tables.size(), static_cast<double>(model.table_parameters()),
       dealt_tables(run.sharding, model), run.sharding.split.tables.size(),
       run.sharding.replicated.tables.size(), static_cast<double>(model.dense_parameters())));
@@ -104,7 +104,7 @@ Document document_of(const RecommenderReport& report) {
                      .whole = run.step.time,
                      .times = named_parts(run.step.parts, recommender_part_name),
                      .unit = TimeUnit::Milliseconds,
-                     .rank = run.step.busiest_rank});
+                     .rank = run.step.critical_rank});
   return document;
 }
 

@@ -25,7 +25,7 @@ struct RecommenderReport {
   [[nodiscard]] double mfu() const { return flops_per_gpu() / run->peak; }
 };
 
-// The parts are those of the busiest rank and add up to the step.
+// The parts are those of the critical rank and add up to the step.
 [[nodiscard]] Document document_of(const RecommenderReport& report);
 
 }  // namespace trainyard

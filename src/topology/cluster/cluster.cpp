@@ -22,7 +22,7 @@ namespace trainyard {
 namespace {
 
 // About 1 GB of memory.
-constexpr std::int64_t kMostDevices = 2'000'000;
+constexpr std::int64_t kMaxDevices = 2'000'000;
 
 // Servers that are alike, as one entry of `servers` or the whole cluster.
 struct ServerGroup {
@@ -87,32 +87,32 @@ void check_size(const ConfigNode& nodes, const std::vector<ServerGroup>& groups)
     servers += group.count;
     devices += group.count * group.spec.devices();
   }
-  if (devices <= kMostDevices && servers <= kMostServers) {
+  if (devices <= kMaxDevices && servers <= kMaxServers) {
     return;
   }
   constexpr std::string_view kCounted = "(GPUs, NICs, PCIe switches, CPUs and their memories)";
   nodes.fail(groups.size() == 1
-                 ? fmt::format("at most {} devices, found {} servers of {} {}", kMostDevices,
+                 ? fmt::format("at most {} devices, found {} servers of {} {}", kMaxDevices,
                                servers, groups[0].spec.devices(), kCounted)
-                 : fmt::format("at most {} devices, found {} in {} servers {}", kMostDevices,
+                 : fmt::format("at most {} devices, found {} in {} servers {}", kMaxDevices,
                                devices, servers, kCounted));
 }
 
 // --gpus-per-node cuts each server to as many GPUs, if it has more.
 void use_gpus(const ClusterKeys& keys, std::vector<ServerGroup>& groups,
               const ClusterOverrides& overrides) {
-  int most = 0;
+  int max = 0;
   for (const ServerGroup& group : groups) {
-    most = std::max(most, group.spec.gpus);
+    max = std::max(max, group.spec.gpus);
   }
-  const int used = overrides.gpus_per_node.value_or(most);
-  if (used < 1 || used > most) {
+  const int used = overrides.gpus_per_node.value_or(max);
+  if (used < 1 || used > max) {
     const ConfigNode& server = *keys.groups[0].server.node;
     const ConfigNode place = keys.size->is_sequence()     ? *keys.size
                              : keys.groups[0].server.gpus ? server.required("gpus")
                                                           : server.required("tree");
     place.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of {} server, found {}",
-                           most, groups.size() == 1 ? "a" : "the largest", used));
+                           max, groups.size() == 1 ? "a" : "the largest", used));
   }
   for (ServerGroup& group : groups) {
     group.used_gpus = std::min(used, group.spec.gpus);

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostKinds = 1'000;
+constexpr std::size_t kMaxKinds = 1'000;
 
 // A server, whose keys the docs list by themselves.
 template <typename Rows>
@@ -28,7 +28,7 @@ void group_fields(Fields& fields, ServerGroupKeys& keys, const Catalogue* catalo
     server_fields(inner, own);
   };
   fields.check([&](const ConfigNode& node) { keys.node = node; });
-  fields.required("nodes", keys.count, Whole{1, kMostServers}, "Servers that are alike.");
+  fields.required("nodes", keys.count, Whole{1, kMaxServers}, "Servers that are alike.");
   fields.required("server", keys.server, ServerKind{Composed{server}},
                   "What is in each of them: a mapping of a server's keys, or its file.");
 }
@@ -39,8 +39,8 @@ void check_groups(const ConfigNode& node, const ClusterKeys& keys) {
       other->fail("servers says this already; leave it out");
     }
   }
-  if (keys.groups.empty() || keys.groups.size() > kMostKinds) {
-    keys.size->fail(fmt::format("1 to {} kinds of server", kMostKinds),
+  if (keys.groups.empty() || keys.groups.size() > kMaxKinds) {
+    keys.size->fail(fmt::format("1 to {} kinds of server", kMaxKinds),
                     std::to_string(keys.groups.size()));
   }
 }

@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-inline constexpr std::int64_t kMostServers = 1'000'000;
+inline constexpr std::int64_t kMaxServers = 1'000'000;
 
 // Servers that are alike.
 struct ServerGroupKeys {

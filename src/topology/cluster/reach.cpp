@@ -13,19 +13,19 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostGpus = 128;
-constexpr std::size_t kMostKindsShown = 16;
-constexpr std::size_t kMostLeaves = 300;
-constexpr std::uint32_t kMostLabels = 8;
+constexpr std::size_t kMaxGpus = 128;
+constexpr std::size_t kMaxKindsShown = 16;
+constexpr std::size_t kMaxLeaves = 300;
+constexpr std::uint32_t kMaxLabels = 8;
 
 template <typename T>
-std::vector<T> spread(const std::vector<T>& all, std::size_t most) {
-  if (all.size() <= most) {
+std::vector<T> spread(const std::vector<T>& all, std::size_t max) {
+  if (all.size() <= max) {
     return all;
   }
   std::vector<T> some;
-  for (std::size_t index = 0; index < most; ++index) {
-    some.push_back(all[index * all.size() / most]);
+  for (std::size_t index = 0; index < max; ++index) {
+    some.push_back(all[index * all.size() / max]);
   }
   return some;
 }
@@ -64,10 +64,10 @@ class ReachSearch {
         graph_(graph),
         kinds_(kinds),
         labels_(std::clamp<std::uint32_t>(static_cast<std::uint32_t>(cluster.nics_per_node), 1,
-                                          kMostLabels)) {}
+                                          kMaxLabels)) {}
 
   std::optional<Unreachable> run() {
-    const std::vector<AlikeServers> kinds = spread(kinds_.kinds(), kMostKindsShown);
+    const std::vector<AlikeServers> kinds = spread(kinds_.kinds(), kMaxKindsShown);
     for (const AlikeServers& kind : kinds) {
       try_servers(kind.first, kind.first, kind.count);
     }
@@ -100,8 +100,8 @@ class ReachSearch {
   }
 
   void try_servers(ServerId from, ServerId to, std::int64_t pairs_of_servers) {
-    const std::vector<NodeId> sources = spread(kinds_.gpus_of(from), kMostGpus);
-    const std::vector<NodeId> targets = spread(kinds_.gpus_of(to), kMostGpus);
+    const std::vector<NodeId> sources = spread(kinds_.gpus_of(from), kMaxGpus);
+    const std::vector<NodeId> targets = spread(kinds_.gpus_of(to), kMaxGpus);
     for (const NodeId source : sources) {
       for (const NodeId target : targets) {
         if (!all_routes(source, target)) {
@@ -181,8 +181,8 @@ class ReachSearch {
         leaves.push_back(port);
       }
     }
-    for (const SwitchPort& from : spread(leaves, kMostLeaves)) {
-      for (const SwitchPort& to : spread(leaves, kMostLeaves)) {
+    for (const SwitchPort& from : spread(leaves, kMaxLeaves)) {
+      for (const SwitchPort& to : spread(leaves, kMaxLeaves)) {
         if (from.at == to.at || graph_.component(from.at) != graph_.component(to.at)) {
           continue;
         }

@@ -61,7 +61,7 @@ struct NicEvidence {
                                      const ImportOptions& options, const Catalogue& catalogue,
                                      std::string_view place);
 
-// A server from NCCL's topology file. `name` stands for the file in errors. Throws ConfigError if
+// A server from NCCL's topology file. `name` represents the file in errors. Throws ConfigError if
 // the file is no server that a cluster file can describe, or leaves a part open that the options do
 // not name.
 //
@@ -76,7 +76,7 @@ struct NicEvidence {
 // that are PIX to each other share a PCIe switch, PXB a switch above one for each such group, PHB
 // and NODE a socket; SYS parts sockets. NV# between two GPUs hides how near they are by PCIe, so
 // that the other devices and the affinities must tell. More of a tree the matrix does not show: a
-// third level of switches, one that holds a single device, the links of switches. `name` stands for
+// third level of switches, one that holds a single device, the links of switches. `name` represents
 // the file in errors. Throws ConfigError where no tree has these distances, or a part is open that
 // the options do not name.
 [[nodiscard]] ImportedServer import_smi_matrix(const SmiMatrix& matrix, const Catalogue& catalogue,

@@ -278,10 +278,10 @@ class NcclImporter {
       }
     }
     std::erase_if(nics_, [](const Adapter& adapter) { return adapter.model == nullptr; });
-    int most = 0;
+    int max = 0;
     for (const auto& [part, count] : counts) {
-      nic_ = count > most ? part : nic_;
-      most = std::max(most, count);
+      nic_ = count > max ? part : nic_;
+      max = std::max(max, count);
     }
   }
 
@@ -416,13 +416,12 @@ class NcclImporter {
         }
       }
     }
-    const auto [least, most] =
-        std::minmax_element(tree.switch_links.begin(), tree.switch_links.end());
+    const auto [min, max] = std::minmax_element(tree.switch_links.begin(), tree.switch_links.end());
     const int links = gpu_->scale_up_links.value;
-    if (*most > 0 && (*least != links || *most != links)) {
+    if (*max > 0 && (*min != links || *max != links)) {
       remark(fmt::format(
-          "The GPUs state {} to {} links to NVSwitches, and {} has {}: the part is believed.",
-          *least, *most, gpu_->name, links));
+          "The GPUs state {} to {} links to NVSwitches, and {} has {}: the part is believed.", *min,
+          *max, gpu_->name, links));
       tree.switch_links.assign(tree.switch_links.size(), links);
     }
   }

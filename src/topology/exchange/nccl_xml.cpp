@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostXmlBytes = std::size_t{2} << 20;
+constexpr std::size_t kMaxXmlBytes = std::size_t{2} << 20;
 
 // --- Reading -----------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ struct Found {
 class XmlReader {
  public:
   XmlReader(std::string_view text, const std::string& name)
-      : file_(text, name, kMostXmlBytes, "system") {}
+      : file_(text, name, kMaxXmlBytes, "system") {}
 
   NcclSystem read() {
     NcclSystem system;
@@ -107,10 +107,10 @@ class XmlReader {
  private:
   template <typename Element>
   void read_element(const pugi::xml_node& node, const std::string& path, Element& element) {
-    if (++elements_ > kMostXmlElements) {
+    if (++elements_ > kMaxXmlElements) {
       file_.fail(node, path,
                  fmt::format("expected at most {} elements, as NCCL reads them, found more",
-                             kMostXmlElements));
+                             kMaxXmlElements));
     }
     const FilePlace place = file_.place_of(node);
     element.place = {.line = place.line, .column = place.column};
@@ -179,10 +179,10 @@ class XmlReader {
   }
 
   void check_text(const Found& found) const {
-    if (found.text.size() > kMostXmlCharacters) {
+    if (found.text.size() > kMaxXmlCharacters) {
       file_.fail(found.offset, found.path,
                  fmt::format("expected at most {} characters, as NCCL reads them, found {}",
-                             kMostXmlCharacters, found.text.size()));
+                             kMaxXmlCharacters, found.text.size()));
     }
     const auto is_odd = [](char letter) { return letter < ' ' || letter > '~'; };
     if (std::any_of(found.text.begin(), found.text.end(), is_odd)) {
@@ -215,10 +215,10 @@ class XmlReader {
     const char* end = found.text.data() + found.text.size();
     const auto result = std::from_chars(found.text.data(), end, value);
     const bool is_number = result.ec == std::errc() && result.ptr == end;
-    if (!is_number || !(value >= range.least && value <= range.most)) {  // NaN is refused too.
-      fail_value(found, range.most == kXmlUnbounded
-                            ? fmt::format("a {} of at least {}", noun, range.least)
-                            : fmt::format("a {} from {} to {}", noun, range.least, range.most));
+    if (!is_number || !(value >= range.min && value <= range.max)) {  // NaN is refused too.
+      fail_value(found, range.max == kXmlUnbounded
+                            ? fmt::format("a {} of at least {}", noun, range.min)
+                            : fmt::format("a {} from {} to {}", noun, range.min, range.max));
     }
   }
 

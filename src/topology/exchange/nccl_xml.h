@@ -130,10 +130,10 @@ struct NcclSystem {
 };
 
 // NCCL reads no larger file, and no longer value.
-inline constexpr std::size_t kMostXmlElements = 256;
-inline constexpr std::size_t kMostXmlCharacters = 255;
+inline constexpr std::size_t kMaxXmlElements = 256;
+inline constexpr std::size_t kMaxXmlCharacters = 255;
 
-// `name` stands for the file in errors. Throws ConfigError "FILE:LINE:COLUMN: PATH: ..." for text
+// `name` represents the file in errors. Throws ConfigError "FILE:LINE:COLUMN: PATH: ..." for text
 // that is no XML, an unknown element or attribute, a missing or impossible value, more than the
 // limits above, or more than 2 MiB.
 [[nodiscard]] NcclSystem read_nccl_xml(std::string_view text, const std::string& name);
@@ -141,7 +141,7 @@ inline constexpr std::size_t kMostXmlCharacters = 255;
 // Writes what NCCL writes: attributes in NCCL's order, two blanks for each level.
 [[nodiscard]] std::string write_nccl_xml(const NcclSystem& system);
 
-// Elements in it, which must be at most kMostXmlElements for NCCL to read the file.
+// Elements in it, which must be at most kMaxXmlElements for NCCL to read the file.
 [[nodiscard]] std::size_t element_count(const NcclSystem& system);
 
 }  // namespace trainyard

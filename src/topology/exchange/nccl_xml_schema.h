@@ -11,8 +11,8 @@ namespace trainyard {
 
 // The range of a number, both ends included.
 struct XmlRange {
-  int least;
-  int most;
+  int min;
+  int max;
 };
 // A range that ends here has no upper bound.
 inline constexpr int kXmlUnbounded = std::numeric_limits<int>::max();

@@ -115,10 +115,10 @@ class TreeBuilder {
     for (const auto& [id, index] : nics_) {
       ++counts[part_of(id)];
     }
-    const auto most =
+    const auto max =
         std::max_element(counts.begin(), counts.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    return most == counts.end() ? "" : most->first;
+    return max == counts.end() ? "" : max->first;
   }
 
   // The way back up is a link too.
@@ -264,7 +264,7 @@ class XmlBuilder {
     pci.gpus.push_back(std::move(gpu));
   }
 
-  // A part of family c2c stands for all links of a GPU together.
+  // A part of family c2c represents all links of a GPU together.
   [[nodiscard]] NcclC2c c2c_link() const {
     const std::int64_t bits = catalogue_.link(gpu_.c2c).bandwidth.value.bits_per_second();
     return {.bw = static_cast<int>(bits / 8 / 1'000'000), .count = 1};
@@ -333,11 +333,11 @@ ServerOutline server_outline(const Topology& topology, ServerId server) {
 
 NcclSystem to_nccl_xml(const ServerOutline& tree, const Catalogue& catalogue) {
   NcclSystem system = XmlBuilder(tree, catalogue).build();
-  if (const std::size_t elements = element_count(system); elements > kMostXmlElements) {
+  if (const std::size_t elements = element_count(system); elements > kMaxXmlElements) {
     throw ConfigError(
         fmt::format("the server: expected at most {} elements in a topology file, as NCCL reads "
                     "them, found {}",
-                    kMostXmlElements, elements));
+                    kMaxXmlElements, elements));
   }
   return system;
 }

@@ -207,26 +207,26 @@ class SmiImporter {
   // of two others would need twice as many.
   void find_links(const Catalogue& catalogue, const ImportOptions& options) {
     ServerOutline& tree = server_.tree;
-    int most = 0;
-    int most_together = 0;
+    int max = 0;
+    int max_together = 0;
     for (std::size_t a = 0; a < index_.size(); ++a) {
       int together = 0;
       for (std::size_t b = 0; b < index_.size(); ++b) {
         const int links = matrix_.cells[a][b].nvlinks;
         together += links;
-        most = std::max(most, links);
+        max = std::max(max, links);
       }
-      most_together = std::max(most_together, together);
+      max_together = std::max(max_together, together);
     }
-    const bool switched = tree.gpus > 2 && all_pairs_have(most);
-    const GpuEvidence evidence{.links = switched ? most : most_together};
+    const bool switched = tree.gpus > 2 && all_pairs_have(max);
+    const GpuEvidence evidence{.links = switched ? max : max_together};
     const GpuModel& gpu = choose_gpu(evidence, options, catalogue, name_);
     tree.gpu = gpu.name;
-    if (switched && most * (tree.gpus - 1) > gpu.scale_up_links.value) {
+    if (switched && max * (tree.gpus - 1) > gpu.scale_up_links.value) {
       tree.switch_links.assign(tree.switch_links.size(), gpu.scale_up_links.value);
-      if (most != gpu.scale_up_links.value) {
+      if (max != gpu.scale_up_links.value) {
         server_.remarks.push_back(
-            fmt::format("The matrix states {} NVLinks, and {} has {}: the part is believed.", most,
+            fmt::format("The matrix states {} NVLinks, and {} has {}: the part is believed.", max,
                         gpu.name, gpu.scale_up_links.value));
       }
       return;

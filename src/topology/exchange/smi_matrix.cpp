@@ -15,9 +15,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostDevices = 512;
-constexpr int kMostNvLinks = 256;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxDevices = 512;
+constexpr int kMaxNvLinks = 256;
 
 // The cells are in the order of SmiDistance; NvLink has a number behind.
 constexpr std::array<std::string_view, 7> kCells{"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS"};
@@ -97,7 +97,7 @@ class MatrixReader {
       : name_(name), text_(without_escapes(text)) {}
 
   SmiMatrix read() {
-    if (text_.size() > kMostBytes) {
+    if (text_.size() > kMaxBytes) {
       fail({}, 1, "", "expected at most 1 MiB, found more");
     }
     const auto odd = std::find_if(text_.begin(), text_.end(), [](char letter) {
@@ -150,9 +150,9 @@ class MatrixReader {
            fmt::format("expected the columns GPU0, GPU1, ... of nvidia-smi topo -m, found {}",
                        in_quotes(line.words[0].text)));
     }
-    if (matrix_.devices.size() > kMostDevices) {
+    if (matrix_.devices.size() > kMaxDevices) {
       fail(line.words[0], line.number, "header",
-           fmt::format("expected at most {} devices, found {}", kMostDevices,
+           fmt::format("expected at most {} devices, found {}", kMaxDevices,
                        matrix_.devices.size()));
     }
     while (index < line.words.size()) {
@@ -254,7 +254,7 @@ class MatrixReader {
     }
     const char* end = text.data() + text.size();
     const auto result = std::from_chars(text.data() + kCells[kNvLink].size(), end, links);
-    if (result.ec != std::errc() || result.ptr != end || links < 1 || links > kMostNvLinks) {
+    if (result.ec != std::errc() || result.ptr != end || links < 1 || links > kMaxNvLinks) {
       return std::nullopt;
     }
     return SmiCell{.distance = SmiDistance::NvLink, .nvlinks = links};
@@ -353,7 +353,7 @@ std::string to_string(const SmiCell& cell) {
 }
 
 bool looks_like_smi_matrix(std::string_view text) {
-  const std::string plain = without_escapes(text.substr(0, kMostBytes));
+  const std::string plain = without_escapes(text.substr(0, kMaxBytes));
   const std::vector<Line> lines = lines_of(plain);
   const std::size_t header = !lines.empty() && is_command(lines[0]) ? 1 : 0;
   return header < lines.size() && is_gpu_name(lines[header].words[0].text);

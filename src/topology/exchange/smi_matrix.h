@@ -48,7 +48,7 @@ struct SmiMatrix {
 // Returns whether `text` begins like such a matrix, as far as telling file formats apart needs it.
 [[nodiscard]] bool looks_like_smi_matrix(std::string_view text);
 
-// `name` stands for the file in errors. Takes the columns of all drivers (CPU Affinity, NUMA
+// `name` represents the file in errors. Takes the columns of all drivers (CPU Affinity, NUMA
 // Affinity, GPU NUMA ID, or some of them), tabs or blanks between columns, the underline of a
 // terminal in the header, a line with the command in front, both legends or none, and SOC, the
 // older name of SYS. Throws ConfigError "FILE:LINE:COLUMN: ..." for everything else.

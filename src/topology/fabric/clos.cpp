@@ -193,7 +193,7 @@ void clos_fields(Fields& fields, FabricKeys& keys, const ClosForm& form) {
   fields.optional("core_cable", keys.core_cable, kLength, "Between spine and core: `spine_cable`.");
   fields.optional("planes", keys.planes, kPorts, "Copies, to which a NIC deals its ports: 1.");
   if (form.is_fat_tree) {
-    fields.required("k", keys.k, Whole{2, kPorts.most}, "Number of a fat tree's pods, even.");
+    fields.required("k", keys.k, Whole{2, kPorts.max}, "Number of a fat tree's pods, even.");
     return;
   }
   fields.optional("dual_tor", keys.is_dual_tor, Flag{},
@@ -213,7 +213,7 @@ void clos_fields(Fields& fields, FabricKeys& keys, const ClosForm& form) {
                   "Ports down over ports up of a spine: 1.");
   fields.optional("spine_uplinks", keys.spine_uplinks, kPorts,
                   "Of a spine: as `spine_oversubscription` says.");
-  fields.optional("cores", keys.cores, Whole{1, kPorts.most * kPorts.most},
+  fields.optional("cores", keys.cores, Whole{1, kPorts.max * kPorts.max},
                   "Spines of a pod times a divisor of `spine_uplinks`: the fewest.");
 }
 

@@ -12,7 +12,7 @@ namespace trainyard {
 namespace {
 
 // About 1 GB of memory.
-constexpr std::int64_t kMostCables = 8'000'000;
+constexpr std::int64_t kMaxCables = 8'000'000;
 
 int ceiling(int value, int divisor) {
   return (value + divisor - 1) / divisor;
@@ -28,11 +28,11 @@ int ports_up(int down, double oversubscription) {
 }
 
 // The least number from `least` on that divides `links`, of which there are at least as many.
-int spread_evenly(int links, int least) {
-  while (links % least != 0) {
-    ++least;
+int spread_evenly(int links, int min) {
+  while (links % min != 0) {
+    ++min;
   }
-  return least;
+  return min;
 }
 
 }  // namespace
@@ -43,17 +43,17 @@ ClosSizer::ClosSizer(const FabricContext& context, const ClosForm& form, ClosSpe
       form_(form),
       spec_(spec),
       servers_(static_cast<int>(context.servers.size())) {
-  int least = std::numeric_limits<int>::max();
+  int min = std::numeric_limits<int>::max();
   for (const ServerSpec* server : context.servers) {
     nics_ = std::max(nics_, server->nics);
-    least = std::min(least, server->nics);
+    min = std::min(min, server->nics);
   }
-  equal_nics_ = least == nics_;
+  equal_nics_ = min == nics_;
   if (spec.rails && !equal_nics_) {
     place("template")
         .fail(fmt::format("rail-optimised needs servers with equally many NICs, found {} and {}; "
                           "use the template clos",
-                          least, nics_));
+                          min, nics_));
   }
   if (!form_.is_single) {
     read_ports();
@@ -66,30 +66,30 @@ ConfigNode ClosSizer::place(std::string_view key) const {
 }
 
 void ClosSizer::read_ports() {
-  int least = std::numeric_limits<int>::max();
-  int most = 0;
+  int min = std::numeric_limits<int>::max();
+  int max = 0;
   for (const ServerSpec* server : context_.servers) {
     if (server->nics > 0) {
-      least = std::min(least, server->nic_ports);
-      most = std::max(most, server->nic_ports);
+      min = std::min(min, server->nic_ports);
+      max = std::max(max, server->nic_ports);
     }
   }
   spec_.planes = keys_.planes;
-  if (least != most && (spec_.planes > 1 || keys_.is_dual_tor)) {
+  if (min != max && (spec_.planes > 1 || keys_.is_dual_tor)) {
     const bool has_planes = context_.node().optional("planes").has_value();
     place(has_planes ? "planes" : "dual_tor")
-        .fail(fmt::format("needs NICs with equally many ports, found {} and {}", least, most));
+        .fail(fmt::format("needs NICs with equally many ports, found {} and {}", min, max));
   }
-  if (least % spec_.planes != 0) {
-    place("planes").fail(fmt::format("a divisor of the {} ports of a NIC", least),
+  if (min % spec_.planes != 0) {
+    place("planes").fail(fmt::format("a divisor of the {} ports of a NIC", min),
                          place("planes").found());
   }
   if (keys_.is_dual_tor) {
-    spec_.tors = least / spec_.planes;
+    spec_.tors = min / spec_.planes;
     if (spec_.tors == 1) {
       place("dual_tor")
-          .fail(fmt::format("a NIC of {} ports has one port a plane, and two leaves need two",
-                            least));
+          .fail(
+              fmt::format("a NIC of {} ports has one port a plane, and two leaves need two", min));
     }
   }
 }
@@ -170,11 +170,10 @@ void ClosSizer::fill_leaves(const LeafLimit& limit) {
 }
 
 void ClosSizer::fail_size(int groups, const std::string& fabric) const {
-  const auto most =
+  const auto max =
       std::ranges::count_if(spec_.group_of_server, [&](int group) { return group < groups; });
-  const std::string servers = equal_nics_
-                                  ? fmt::format("at most {} servers of {} NICs", most, nics_)
-                                  : fmt::format("at most the first {} servers", most);
+  const std::string servers = equal_nics_ ? fmt::format("at most {} servers of {} NICs", max, nics_)
+                                          : fmt::format("at most the first {} servers", max);
   const bool may_add_core = spec_.tiers == 2 && keys_.tiers == 0;
   context_.nodes.fail(
       fmt::format("{} fit {}, found {}: lower nodes{} take switches with more "
@@ -332,8 +331,8 @@ void ClosSizer::size_fat_tree() {
 void ClosSizer::check_cables() const {
   const std::int64_t cables =
       std::int64_t{spec_.leaves} * spec_.uplinks + std::int64_t{spec_.spines} * spec_.spine_uplinks;
-  if (cables * spec_.planes > kMostCables) {
-    context_.node().fail(fmt::format("at most {} cables between switches, found {}", kMostCables,
+  if (cables * spec_.planes > kMaxCables) {
+    context_.node().fail(fmt::format("at most {} cables between switches, found {}", kMaxCables,
                                      cables * spec_.planes));
   }
 }

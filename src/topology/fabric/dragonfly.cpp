@@ -10,10 +10,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostGroups = 4096;
-constexpr std::int64_t kMostInGroup = 1024;
-constexpr std::int64_t kMostSwitchesOfDragonfly = 200'000;
-constexpr std::int64_t kMostLinks = 4096;  // Links from a switch to one other.
+constexpr std::int64_t kMaxGroups = 4096;
+constexpr std::int64_t kMaxInGroup = 1024;
+constexpr std::int64_t kMaxSwitchesOfDragonfly = 200'000;
+constexpr std::int64_t kMaxLinks = 4096;  // Links from a switch to one other.
 
 void check_ports(const ConfigNode& node, const DragonflySpec& spec, std::string_view what,
                  int endpoints, int neighbours, int gateways) {
@@ -31,10 +31,9 @@ void check_ports(const ConfigNode& node, const DragonflySpec& spec, std::string_
 void check_size(const FabricContext& context, const DragonflySpec& spec) {
   const ConfigNode& node = context.node();
   const std::int64_t switches = std::int64_t{spec.groups} * spec.group_size();
-  if (switches > kMostSwitchesOfDragonfly) {
-    node.required("groups").fail(
-        fmt::format("at most {} switches in all", kMostSwitchesOfDragonfly),
-        fmt::format("{}", switches));
+  if (switches > kMaxSwitchesOfDragonfly) {
+    node.required("groups").fail(fmt::format("at most {} switches in all", kMaxSwitchesOfDragonfly),
+                                 fmt::format("{}", switches));
   }
   if (spec.has_spines) {
     check_ports(node, spec, "leaf", spec.endpoints_per_switch, spec.spines, 1);
@@ -46,11 +45,11 @@ void check_size(const FabricContext& context, const DragonflySpec& spec) {
   for (const ServerSpec* server : context.servers) {
     nics += server->nics;
   }
-  const std::int64_t most = std::int64_t{spec.groups} * spec.leaves * spec.endpoints_per_switch;
-  if (nics > most) {
+  const std::int64_t max = std::int64_t{spec.groups} * spec.leaves * spec.endpoints_per_switch;
+  if (nics > max) {
     context.nodes.fail(fmt::format(
         "at most {} NICs fit {} groups of {} switches of {}, found {}: lower nodes or add groups",
-        most, spec.groups, spec.leaves, spec.endpoints_per_switch, nics));
+        max, spec.groups, spec.leaves, spec.endpoints_per_switch, nics));
   }
 }
 
@@ -141,21 +140,21 @@ int DragonflySpec::gateway(int from, int to, int bundle_number) const {
 }
 
 void dragonfly_fields(Fields& fields, FabricKeys& keys, bool has_spines) {
-  constexpr Whole kInGroup{1, kMostInGroup};
-  fields.required("groups", keys.groups, Whole{1, kMostGroups}, "Groups of a dragonfly.");
+  constexpr Whole kInGroup{1, kMaxInGroup};
+  fields.required("groups", keys.groups, Whole{1, kMaxGroups}, "Groups of a dragonfly.");
   if (has_spines) {
     fields.required("leaves_per_group", keys.group_leaves, kInGroup, "Of `dragonfly-plus`.");
     fields.required("spines_per_group", keys.group_spines, kInGroup, "Of `dragonfly-plus`.");
   } else {
     fields.required("switches_per_group", keys.group_leaves, kInGroup, "Of `dragonfly`.");
   }
-  fields.required("endpoints_per_switch", keys.endpoints_per_switch, Whole{1, kMostLinks},
+  fields.required("endpoints_per_switch", keys.endpoints_per_switch, Whole{1, kMaxLinks},
                   "Endpoints of a switch or leaf without tiers: what is needed.");
-  fields.optional("local_links", keys.local_links, Whole{1, kMostParallelCables},
+  fields.optional("local_links", keys.local_links, Whole{1, kMaxParallelCables},
                   "Links between two switches of a group: 1.");
-  fields.required("global_links", keys.global_links, Whole{1, kMostLinks},
+  fields.required("global_links", keys.global_links, Whole{1, kMaxLinks},
                   "Links between two groups.");
-  fields.optional("bundle", keys.bundle, Whole{1, kMostParallelCables},
+  fields.optional("bundle", keys.bundle, Whole{1, kMaxParallelCables},
                   "So many of them join the same two switches: 1.");
   add_group_fields(fields, keys);
   fields.check([&](const ConfigNode& node) {

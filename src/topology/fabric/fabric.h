@@ -22,7 +22,7 @@
 namespace trainyard {
 
 // The most cables side by side between two switches.
-inline constexpr std::int64_t kMostParallelCables = 64;
+inline constexpr std::int64_t kMaxParallelCables = 64;
 
 // A switch and a link of a graph, as the file has them.
 struct GraphSwitchKeys {

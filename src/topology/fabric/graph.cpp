@@ -14,14 +14,14 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSwitchesOfGraph = 100'000;
-constexpr std::int64_t kMostCopiesOfCable = 4096;
+constexpr std::int64_t kMaxSwitchesOfGraph = 100'000;
+constexpr std::int64_t kMaxCopiesOfCable = 4096;
 
 void switch_fields(Fields& fields, GraphSwitchKeys& keys, const Catalogue* catalogue) {
   fields.check([&](const ConfigNode& node) { keys.node = node; });
   fields.required("name", keys.name, Text{}, "Name without /.");
   fields.required("part", keys.part, part_named(catalogue, &Catalogue::network_switch), "Part.");
-  fields.optional("count", keys.count, Whole{1, kMostSwitchesOfGraph},
+  fields.optional("count", keys.count, Whole{1, kMaxSwitchesOfGraph},
                   "So many, with numbers behind the name.");
 }
 
@@ -29,7 +29,7 @@ void link_fields(Fields& fields, GraphLinkKeys& keys) {
   fields.check([&](const ConfigNode& node) { keys.node = node; });
   fields.required("from", keys.from, Text{}, "Switch, or a NIC such as server0/nic3.");
   fields.required("to", keys.to, Text{}, "The other end.");
-  fields.optional("count", keys.count, Whole{1, kMostCopiesOfCable}, "Cables: 1.");
+  fields.optional("count", keys.count, Whole{1, kMaxCopiesOfCable}, "Cables: 1.");
   fields.optional("cable", keys.cable, kLength, "Length: `cable` of the fabric.");
   fields.optional("rate", keys.rate, Rate{}, "Line rate: that of the slower end.");
 }
@@ -103,8 +103,8 @@ class GraphReader {
       if (name.empty() || name.find('/') != std::string::npos) {
         name_node.fail("a name without /", name_node.found());
       }
-      if (static_cast<std::int64_t>(spec_.switches.size()) + copies > kMostSwitchesOfGraph) {
-        item.node->fail(fmt::format("at most {} switches in all", kMostSwitchesOfGraph));
+      if (static_cast<std::int64_t>(spec_.switches.size()) + copies > kMaxSwitchesOfGraph) {
+        item.node->fail(fmt::format("at most {} switches in all", kMaxSwitchesOfGraph));
       }
       for (std::int64_t copy = 0; copy < copies; ++copy) {
         const std::string full = item.count ? fmt::format("{}{}", name, copy) : name;
@@ -161,17 +161,17 @@ class GraphReader {
   // The line rate of one cable: that of the slower end, or as given.
   [[nodiscard]] Bandwidth read_rate(const GraphLinkKeys& link, const Device& from,
                                     const Device& to) const {
-    Bandwidth most;
+    Bandwidth max;
     for (const Device* end : {&from, &to}) {
-      if (end->speed > Bandwidth() && (most == Bandwidth() || end->speed < most)) {
-        most = end->speed;
+      if (end->speed > Bandwidth() && (max == Bandwidth() || end->speed < max)) {
+        max = end->speed;
       }
     }
-    if (!link.rate && most == Bandwidth()) {
+    if (!link.rate && max == Bandwidth()) {
       link.node->fail("the key \"rate\", as neither end has a speed of its own");
     }
-    const Bandwidth rate = link.rate.value_or(most);
-    const Bandwidth limit = most == Bandwidth() ? kMaxBandwidth : most;
+    const Bandwidth rate = link.rate.value_or(max);
+    const Bandwidth limit = max == Bandwidth() ? kMaxBandwidth : max;
     if (rate > limit) {
       const ConfigNode given = link.node->required("rate");
       given.fail(fmt::format("at most {}, the speed of the slower end", to_string(limit)),
@@ -229,19 +229,19 @@ class GraphReader {
   }
 
   void warn_of_unused() {
-    constexpr std::size_t kMostNamed = 4;
+    constexpr std::size_t kMaxNamed = 4;
     std::size_t unused = 0;
     std::string named;
     for (std::size_t index = 0; index < spec_.devices.size(); ++index) {
       const Device& device = spec_.devices[index];
       if (!device.is_used && (device.kind == EndKind::Nic || device.kind == EndKind::Switch)) {
-        named += unused < kMostNamed ? (unused == 0 ? "" : ", ") + names_[index] : "";
+        named += unused < kMaxNamed ? (unused == 0 ? "" : ", ") + names_[index] : "";
         ++unused;
       }
     }
     if (unused > 0) {
       spec_.warnings.push_back(fmt::format("{} switches and NICs have no link of the fabric: {}{}",
-                                           unused, named, unused > kMostNamed ? ", ..." : ""));
+                                           unused, named, unused > kMaxNamed ? ", ..." : ""));
     }
   }
 

@@ -10,16 +10,16 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSwitchesOfGrid = 1'000'000;
+constexpr std::int64_t kMaxSwitchesOfGrid = 1'000'000;
 constexpr Whole kDimension{1, 4096};
-constexpr std::size_t kMostDimensions = 6;
-constexpr std::int64_t kMostEndpoints = 4096;
+constexpr std::size_t kMaxDimensions = 6;
+constexpr std::int64_t kMaxEndpoints = 4096;
 
 std::vector<int> read_shape(const ConfigNode& node, const GridForm& form) {
   const std::vector<ConfigNode> items = node.items();
-  const std::size_t most = form.has_one_dimension ? 1 : kMostDimensions;
-  if (items.empty() || items.size() > most) {
-    node.fail(most == 1 ? "one dimension, as in [8]" : "one to six dimensions, as in [4, 4, 4]",
+  const std::size_t max = form.has_one_dimension ? 1 : kMaxDimensions;
+  if (items.empty() || items.size() > max) {
+    node.fail(max == 1 ? "one dimension, as in [8]" : "one to six dimensions, as in [4, 4, 4]",
               fmt::format("{}", items.size()));
   }
   std::vector<int> shape;
@@ -27,8 +27,8 @@ std::vector<int> read_shape(const ConfigNode& node, const GridForm& form) {
   for (const ConfigNode& item : items) {
     shape.push_back(static_cast<int>(kDimension.value(item)));
     switches *= shape.back();
-    if (switches > kMostSwitchesOfGrid) {
-      node.fail(fmt::format("at most {} switches in all", kMostSwitchesOfGrid));
+    if (switches > kMaxSwitchesOfGrid) {
+      node.fail(fmt::format("at most {} switches in all", kMaxSwitchesOfGrid));
     }
   }
   return shape;
@@ -83,7 +83,7 @@ void read_endpoints(const FabricContext& context, GridSpec& spec) {
     spec.endpoints_per_switch = *context.keys.endpoints_per_switch;
   } else if (spec.part) {
     spec.endpoints_per_switch = static_cast<int>(
-        std::min(kMostEndpoints, std::max<std::int64_t>(1, (endpoints + switches - 1) / switches)));
+        std::min(kMaxEndpoints, std::max<std::int64_t>(1, (endpoints + switches - 1) / switches)));
   }
   const std::string_view what = spec.attaches_gpus ? "GPUs" : "NICs";
   if (!spec.part && spec.endpoints_per_switch != 1) {
@@ -105,12 +105,12 @@ void check_ports(const FabricContext& context, const GridSpec& spec) {
     trunks += spec.ports_of(dimension, spec.shape[dimension] / 2);
   }
   if (!spec.part) {
-    const std::int64_t most =
+    const std::int64_t max =
         kMaxBandwidth.bits_per_second() / spec.trunk.bandwidth.bits_per_second();
-    if (trunks > most) {
+    if (trunks > max) {
       context.node().required("shape").fail(
           fmt::format("a chip has {} links of {}, and at most {} are possible", trunks,
-                      to_string(spec.trunk.bandwidth), most));
+                      to_string(spec.trunk.bandwidth), max));
     }
     return;
   }
@@ -297,7 +297,7 @@ void grid_fields(Fields& fields, FabricKeys& keys, const GridForm& form) {
     fields.required("cable", keys.cable, kLength, "");
     fields.optional("host_cable", keys.host_cable, kLength, "");
   });
-  fields.optional("endpoints_per_switch", keys.endpoints_per_switch, Whole{1, kMostEndpoints}, "");
+  fields.optional("endpoints_per_switch", keys.endpoints_per_switch, Whole{1, kMaxEndpoints}, "");
   add_channel_field(fields, keys);
 }
 

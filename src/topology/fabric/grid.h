@@ -44,8 +44,8 @@ struct GridSpec {
 
 void grid_fields(Fields& fields, FabricKeys& keys, const GridForm& form);
 // Describes `links` of a grid: a number, or one for each dimension.
-inline constexpr Either kGridLinks{Whole{1, kMostParallelCables},
-                                   List<Whole>{{1, kMostParallelCables}}};
+inline constexpr Either kGridLinks{Whole{1, kMaxParallelCables},
+                                   List<Whole>{{1, kMaxParallelCables}}};
 
 [[nodiscard]] std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form);
 

@@ -11,8 +11,8 @@ namespace trainyard {
 namespace {
 
 // Routes keep a field for each switch that is a target: half a gigabyte for 8,192 switches.
-constexpr std::int64_t kMostSlimFlyOrder = 64;
-constexpr std::int64_t kMostEndpointsOfSwitch = 4096;
+constexpr std::int64_t kMaxSlimFlyOrder = 64;
+constexpr std::int64_t kMaxEndpointsOfSwitch = 4096;
 
 // The only prime that divides q; zero if there are several.
 int prime_of(int q) {
@@ -131,12 +131,12 @@ void check_size(const FabricContext& context, const SlimFlySpec& spec) {
         "{} has {} ports, and {} are needed: {} for endpoints, {} for other switches",
         spec.part.name, spec.part.ports, ports, spec.endpoints_per_switch, spec.degree));
   }
-  const int most = spec.switches() * spec.endpoints_per_switch;
-  if (static_cast<int>(spec.host_links.size()) > most) {
+  const int max = spec.switches() * spec.endpoints_per_switch;
+  if (static_cast<int>(spec.host_links.size()) > max) {
     context.nodes.fail(
         fmt::format("at most {} NICs fit {} switches of {}, found {}: lower nodes or enlarge "
                     "fabric.q",
-                    most, spec.switches(), spec.endpoints_per_switch, spec.host_links.size()));
+                    max, spec.switches(), spec.endpoints_per_switch, spec.host_links.size()));
   }
 }
 
@@ -178,7 +178,7 @@ class SlimFly final : public Fabric {
 }  // namespace
 
 void slim_fly_fields(Fields& fields, FabricKeys& keys) {
-  fields.required("q", keys.q, Whole{3, kMostSlimFlyOrder},
+  fields.required("q", keys.q, Whole{3, kMaxSlimFlyOrder},
                   "Of a slim fly: a prime or a power of one, for 2 q^2 switches.");
   fields.check([&](const ConfigNode& node) {
     if (prime_of(keys.q) == 0) {
@@ -187,7 +187,7 @@ void slim_fly_fields(Fields& fields, FabricKeys& keys) {
     }
   });
   fields.optional("endpoints_per_switch", keys.endpoints_per_switch,
-                  Whole{1, kMostEndpointsOfSwitch}, "");
+                  Whole{1, kMaxEndpointsOfSwitch}, "");
   add_group_fields(fields, keys);
 }
 

@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 // Colours spread one hop a round; a torus of 512 in a row needs 128.
-constexpr int kMostRounds = 300;
+constexpr int kMaxRounds = 300;
 
 class Colours {
  public:
@@ -29,7 +29,7 @@ class Colours {
 
   // Refines until no class falls apart any more.
   void refine() {
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMaxRounds; ++round) {
       const std::size_t before = count_;
       split();
       if (count_ == before) {

@@ -56,11 +56,11 @@ SimTime path_latency(const Topology& topology, const std::vector<LinkId>& path) 
 
 Bandwidth path_bandwidth(const Topology& topology, const std::vector<LinkId>& path) {
   CHECK(!path.empty(), "an empty path has no bandwidth");
-  Bandwidth least = kMaxBandwidth;
+  Bandwidth min = kMaxBandwidth;
   for (const LinkId link : path) {
-    least = std::min(least, topology.link(link).spec.bandwidth);
+    min = std::min(min, topology.link(link).spec.bandwidth);
   }
-  return std::min(least, staging_bandwidth(topology, path).value_or(least));
+  return std::min(min, staging_bandwidth(topology, path).value_or(min));
 }
 
 std::optional<Bandwidth> staging_bandwidth(const Topology& topology,
@@ -68,18 +68,18 @@ std::optional<Bandwidth> staging_bandwidth(const Topology& topology,
   if (!is_staged(topology, path)) {
     return std::nullopt;
   }
-  Bandwidth least = kMaxBandwidth;
+  Bandwidth min = kMaxBandwidth;
   double share = 1.0;
   for (const LinkId id : path) {
     const Link& link = topology.link(id);
     if (link.spec.kind != LinkKind::Network) {
-      least = std::min(least, link.spec.bandwidth);
+      min = std::min(min, link.spec.bandwidth);
     }
     if (const auto server = topology.node(link.target).server) {
       share = std::min(share, topology.server(*server).staging_share);
     }
   }
-  return least.scaled(share);
+  return min.scaled(share);
 }
 
 }  // namespace trainyard

@@ -53,7 +53,7 @@ ServerId TopologyBuilder::add_server(const ServerTraits& traits) {
 }
 
 void TopologyBuilder::set_parts(std::vector<std::string> parts) {
-  CHECK(!parts.empty() && parts[0].empty(), "the first part stands for none");
+  CHECK(!parts.empty() && parts[0].empty(), "the first part represents none");
   topology_.parts_ = std::move(parts);
 }
 

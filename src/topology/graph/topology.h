@@ -40,7 +40,7 @@ struct LinkSpec {
   Bandwidth bandwidth = {};
   // Time of flight, plus encoding and FEC where they are part of the link.
   SimTime latency{};
-  // Parallel physical links that this one stands for (NVLink bricks between a pair of GPUs).
+  // Parallel physical links that this one represents (NVLink bricks between a pair of GPUs).
   int lanes = 1;
   // The part of the catalogue that it is made of: an index into Topology::parts().
   std::uint16_t part = 0;
@@ -132,7 +132,7 @@ class Topology {
     return static_cast<std::uint32_t>(servers_.size());
   }
   [[nodiscard]] const ServerTraits& server(ServerId id) const { return servers_[id.value()]; }
-  // Names of parts of the catalogue; the first is empty and stands for none.
+  // Names of parts of the catalogue; the first is empty and represents none.
   [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
   // The node of this name, if there is one. Looks at all of them.
   [[nodiscard]] std::optional<NodeId> find(std::string_view name) const;

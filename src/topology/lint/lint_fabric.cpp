@@ -17,8 +17,8 @@ namespace trainyard {
 namespace {
 
 // Limit for a general router, which looks at each edge for each leaf: about two seconds.
-constexpr std::uint64_t kMostTurns = 200'000'000;
-constexpr std::size_t kMostNamed = 12;
+constexpr std::uint64_t kMaxTurns = 200'000'000;
+constexpr std::size_t kMaxNamed = 12;
 
 void check_ports(const LintContext& context) {
   const Topology& topology = context.cluster.topology;
@@ -129,11 +129,11 @@ void check_tiers(const LintContext& context) {
   const std::vector<TierLoad> tiers = tier_loads(context.graph);
   for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
     const TierLoad& load = tiers[tier];
-    if (load.most_oversubscription > 1.0 + 1e-9) {
+    if (load.max_oversubscription > 1.0 + 1e-9) {
       context.add(Severity::Note, "oversubscription",
                   fmt::format("tier {}: {} has {} down and {} up, {:.3g}:1", tier,
                               context.name(load.worst), rate_text(load.down_bits_per_second),
-                              rate_text(load.up_bits_per_second), load.most_oversubscription));
+                              rate_text(load.up_bits_per_second), load.max_oversubscription));
     }
   }
 }
@@ -142,10 +142,10 @@ void check_tiers(const LintContext& context) {
 std::string cycle_text(const LintContext& context, const std::vector<LinkId>& cycle) {
   const Topology& topology = context.cluster.topology;
   std::string text;
-  for (std::size_t index = 0; index < std::min(cycle.size(), kMostNamed); ++index) {
+  for (std::size_t index = 0; index < std::min(cycle.size(), kMaxNamed); ++index) {
     text += context.name(topology.link(cycle[index]).source) + " -> ";
   }
-  if (cycle.size() > kMostNamed) {
+  if (cycle.size() > kMaxNamed) {
     return text + fmt::format("... ({} links)", cycle.size());
   }
   return text + context.name(topology.link(cycle.front()).source);
@@ -155,7 +155,7 @@ std::string cycle_text(const LintContext& context, const std::vector<LinkId>& cy
 // memory.
 bool is_too_large(const LintContext& context) {
   return context.routing.fabric().looks_at_all_pairs() &&
-         context.graph.leaves().size() * context.graph.edges().size() > kMostTurns;
+         context.graph.leaves().size() * context.graph.edges().size() > kMaxTurns;
 }
 
 void check_routes(const LintContext& context) {
@@ -233,18 +233,18 @@ void check_collisions(const LintContext& context) {
     }
   }
   std::uint32_t worst = 0;
-  double most = 0.0;
+  double max = 0.0;
   for (std::uint32_t index = 0; index < topology.link_count(); ++index) {
     const Link& link = topology.link(LinkId(index));
     const bool is_trunk = topology.node(link.source).kind == NodeKind::Switch &&
                           topology.node(link.target).kind == NodeKind::Switch;
     const double share = load[index] / static_cast<double>(link.spec.bandwidth.bits_per_second());
-    if (is_trunk && share > most) {
-      most = share;
+    if (is_trunk && share > max) {
+      max = share;
       worst = index;
     }
   }
-  if (most <= 1.0 + 1e-9) {
+  if (max <= 1.0 + 1e-9) {
     return;
   }
   const Link& link = topology.link(LinkId(worst));
@@ -256,7 +256,7 @@ void check_collisions(const LintContext& context) {
                   policy.choice == LinkChoice::Hash
                       ? fmt::format("{}, seed {}", policy.name, cluster.routing.seed)
                       : std::string(policy.name),
-                  flows[worst], all, context.name(link.source), context.name(link.target), most));
+                  flows[worst], all, context.name(link.source), context.name(link.target), max));
 }
 
 }  // namespace

@@ -13,10 +13,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostKinds = 64;
+constexpr std::size_t kMaxKinds = 64;
 // Limit for ends of which all pairs are routed: about a second.
-constexpr std::size_t kMostEnds = 512;
-constexpr std::uint32_t kMostLabels = 8;
+constexpr std::size_t kMaxEnds = 512;
+constexpr std::uint32_t kMaxLabels = 8;
 
 double gigabytes(std::int64_t bits_per_second) {
   return static_cast<double>(bits_per_second) / 8e9;
@@ -199,7 +199,7 @@ class ServerLint {
   // Checks the devices below a PCIe switch against its way to the CPU.
   void check_pcie_switches() const {
     std::vector<NodeId> shared;
-    std::int64_t most_down = 0;
+    std::int64_t max_down = 0;
     std::int64_t its_up = 0;
     for (const NodeId node : nodes_) {
       if (topology_.node(node).kind != NodeKind::PcieSwitch) {
@@ -218,15 +218,15 @@ class ServerLint {
       shared.push_back(node);
       // The larger of down / up.
       if (its_up == 0 || static_cast<double>(down) * static_cast<double>(its_up) >
-                             static_cast<double>(most_down) * static_cast<double>(up)) {
-        most_down = down;
+                             static_cast<double>(max_down) * static_cast<double>(up)) {
+        max_down = down;
         its_up = up;
       }
     }
     if (!shared.empty()) {
       context_.add(Severity::Note, "pcie-uplink",
                    fmt::format("{}: devices of {:.4g} GB/s share {:.4g} GB/s to the CPU{}",
-                               names(shared), gigabytes(most_down), gigabytes(its_up), alike()));
+                               names(shared), gigabytes(max_down), gigabytes(its_up), alike()));
     }
   }
 
@@ -240,16 +240,16 @@ class ServerLint {
         ends.push_back(node);
       }
     }
-    if (ends.size() > kMostEnds) {
+    if (ends.size() > kMaxEnds) {
       context_.add(Severity::Note, "not-checked",
                    fmt::format("unused links inside server{}: {} devices are more than {}",
-                               kind_.first.value(), ends.size(), kMostEnds));
+                               kind_.first.value(), ends.size(), kMaxEnds));
       return;
     }
     std::vector<LinkId> used;
     for (const NodeId source : ends) {
       for (const NodeId target : ends) {
-        for (std::uint32_t label = 0; label < kMostLabels; ++label) {
+        for (std::uint32_t label = 0; label < kMaxLabels; ++label) {
           if (context_.routing.route(source, target, label, path_)) {
             used.insert(used.end(), path_.begin(), path_.end());
           }
@@ -306,13 +306,13 @@ class ServerLint {
 
 void lint_servers(const LintContext& context) {
   const std::vector<AlikeServers>& kinds = context.kinds.kinds();
-  for (std::size_t index = 0; index < std::min(kinds.size(), kMostKinds); ++index) {
+  for (std::size_t index = 0; index < std::min(kinds.size(), kMaxKinds); ++index) {
     ServerLint(context, kinds[index]).run();
   }
-  if (kinds.size() > kMostKinds) {
+  if (kinds.size() > kMaxKinds) {
     context.add(Severity::Note, "not-checked",
                 fmt::format("the inside of servers: {} of the {} kinds of server were looked at",
-                            kMostKinds, kinds.size()));
+                            kMaxKinds, kinds.size()));
   }
 }
 

@@ -18,7 +18,7 @@ namespace trainyard {
 namespace {
 
 // Steps over edges; about half a second.
-constexpr std::uint64_t kMostDiameterSteps = 200'000'000;
+constexpr std::uint64_t kMaxDiameterSteps = 200'000'000;
 
 enum class Side : std::uint8_t { First, Second };
 using SideOf = std::function<Side(const SwitchPort& port)>;
@@ -135,11 +135,11 @@ int eccentricity(const SwitchGraph& graph, std::uint32_t source,
   distances.assign(graph.size(), kNew);
   queue.assign(1, source);
   distances[source] = 0;
-  std::uint32_t most = 0;
+  std::uint32_t max = 0;
   for (std::size_t next = 0; next < queue.size(); ++next) {
     const std::uint32_t distance = distances[queue[next]];
     if (graph.tier(queue[next]) == 0U) {
-      most = distance;
+      max = distance;
     }
     for (const SwitchEdge& edge : graph.edges_from(queue[next])) {
       if (distances[edge.target] == kNew) {
@@ -148,7 +148,7 @@ int eccentricity(const SwitchGraph& graph, std::uint32_t source,
       }
     }
   }
-  return static_cast<int>(most);
+  return static_cast<int>(max);
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ std::optional<Diameter> find_diameter(const SwitchGraph& graph, Routing& routing
   }
   const std::uint64_t steps = graph.size() + graph.edges().size();
   const std::uint64_t searches =
-      std::clamp<std::uint64_t>(kMostDiameterSteps / steps, 1, leaves.size());
+      std::clamp<std::uint64_t>(kMaxDiameterSteps / steps, 1, leaves.size());
   Diameter diameter{.links = 0, .at_least = searches < leaves.size()};
   std::vector<std::uint32_t> distances;
   std::vector<std::uint32_t> queue;
@@ -214,15 +214,14 @@ std::vector<TierLoad> tier_loads(const SwitchGraph& graph) {
     const Load& load = loads[index];
     const double ratio =
         load.up > 0 ? static_cast<double>(load.down) / static_cast<double>(load.up) : 0.0;
-    if (tier.switches == 0 || ratio > tier.most_oversubscription) {
-      tier.most_oversubscription = ratio;
+    if (tier.switches == 0 || ratio > tier.max_oversubscription) {
+      tier.max_oversubscription = ratio;
       tier.down_bits_per_second = load.down;
       tier.up_bits_per_second = load.up;
       tier.worst = graph.switches()[index];
     }
-    if (ratio > 0.0 &&
-        (tier.least_oversubscription == 0.0 || ratio < tier.least_oversubscription)) {
-      tier.least_oversubscription = ratio;
+    if (ratio > 0.0 && (tier.min_oversubscription == 0.0 || ratio < tier.min_oversubscription)) {
+      tier.min_oversubscription = ratio;
     }
     ++tier.switches;
   }

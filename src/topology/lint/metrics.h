@@ -36,8 +36,8 @@ struct TierLoad {
   std::int64_t down_bits_per_second = 0;
   std::int64_t up_bits_per_second = 0;
   // Down over up; zero where no switch of the tier has links up.
-  double least_oversubscription = 0.0;
-  double most_oversubscription = 0.0;
+  double min_oversubscription = 0.0;
+  double max_oversubscription = 0.0;
   NodeId worst{};  // A switch with the most; the rates above are its own.
 };
 

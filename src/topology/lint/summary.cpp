@@ -156,19 +156,19 @@ class Summary {
     }
     double worst = 0.0;
     std::size_t fewest = cluster_.gpus.size();
-    std::size_t most = 0;
+    std::size_t max = 0;
     for (const auto& [id, leaf] : leaves) {
       worst = std::max(
           worst, leaf.up > 0 ? static_cast<double>(leaf.down) / static_cast<double>(leaf.up) : 0.0);
       fewest = std::min(fewest, leaf.gpus.size());
-      most = std::max(most, leaf.gpus.size());
+      max = std::max(max, leaf.gpus.size());
     }
     const Leaf& first = leaves.begin()->second;
     add("fabric", "leaf switches", std::to_string(leaves.size()));
     add("fabric", "GPUs per leaf",
         cluster_.nodes == 1 ? "not used by one server"
-        : fewest == most    ? std::to_string(most)
-                            : fmt::format("{} to {}", fewest, most));
+        : fewest == max     ? std::to_string(max)
+                            : fmt::format("{} to {}", fewest, max));
     add("fabric", "first leaf",
         fmt::format("{} down, {} up", rate_text(first.down), rate_text(first.up)));
     add("fabric", "oversubscription",
@@ -193,14 +193,13 @@ class Summary {
     const std::vector<TierLoad> tiers = tier_loads(graph_);
     for (std::size_t tier = 0; tier < tiers.size() && tiers.size() > 1; ++tier) {
       const TierLoad& load = tiers[tier];
-      const double least = load.least_oversubscription;
-      const double most = load.most_oversubscription;
+      const double min = load.min_oversubscription;
+      const double max = load.max_oversubscription;
       add("fabric", fmt::format("tier {}", tier),
           fmt::format("{} switch{}, {}", load.switches, load.switches == 1 ? "" : "es",
-                      most == 0.0 ? "the highest"
-                      : least == most
-                          ? fmt::format("{:.3g}:1 down to up", most)
-                          : fmt::format("{:.3g}:1 to {:.3g}:1 down to up", least, most)));
+                      max == 0.0   ? "the highest"
+                      : min == max ? fmt::format("{:.3g}:1 down to up", max)
+                                   : fmt::format("{:.3g}:1 to {:.3g}:1 down to up", min, max)));
     }
   }
 

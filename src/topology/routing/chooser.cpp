@@ -87,15 +87,15 @@ LinkId Chooser::pick_above(NodeId node, std::span<const LinkId> links,
 }
 
 LinkId Chooser::pick_least_loaded(NodeId node, std::span<const LinkId> links) const {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t min = std::numeric_limits<std::uint64_t>::max();
   std::uint32_t equals = 0;
   for (const LinkId link : links) {
     const std::uint64_t load = loads_->of(link);
-    equals = load < least ? 1 : equals + (load == least ? 1 : 0);
-    least = std::min(least, load);
+    equals = load < min ? 1 : equals + (load == min ? 1 : 0);
+    min = std::min(min, load);
   }
   std::uint32_t skip = hashed(node.value(), equals);
-  const auto is_chosen = [&](LinkId link) { return loads_->of(link) == least && skip-- == 0; };
+  const auto is_chosen = [&](LinkId link) { return loads_->of(link) == min && skip-- == 0; };
   return *std::ranges::find_if(links, is_chosen);
 }
 

@@ -41,8 +41,8 @@ void DragonflyDependencies::add_endpoints(std::uint32_t at, std::span<const Link
 
 void DragonflyDependencies::add_turn(LinkId link, int count, Hub kind, std::uint32_t at,
                                      int next_count) {
-  const int most = kind == Hub::Local ? counts_ - 1 : counts_ - 2;
-  if (next_count <= most) {
+  const int max = kind == Hub::Local ? counts_ - 1 : counts_ - 2;
+  if (next_count <= max) {
     graph_.add(buffer(link, count), hub(kind, at, next_count));
   }
 }

@@ -16,7 +16,7 @@ namespace trainyard {
 
 struct DragonflyRules {
   bool has_spines = false;
-  int channels = 1;     // Channels that there are; the last stands for all above.
+  int channels = 1;     // Channels that there are; the last represents all above.
   int global_hops = 1;  // Global hops of the longest path.
   bool misroutes = false;
   bool is_whole = true;  // No link is missing; otherwise two local hops may stand for one.

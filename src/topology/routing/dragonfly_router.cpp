@@ -110,14 +110,14 @@ std::optional<LinkId> DragonflyRouter::choose_global(std::uint32_t from, std::ui
                                                      std::optional<std::uint32_t> to,
                                                      const Chooser& chooser) {
   candidates_.clear();
-  std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t min = std::numeric_limits<std::uint32_t>::max();
   for (const LinkId global : globals(group(from), to_group)) {
     const auto hops = minimal_hops(from, global, to.value_or(target(global)));
-    if (hops && *hops <= least) {
-      if (*hops < least) {
+    if (hops && *hops <= min) {
+      if (*hops < min) {
         candidates_.clear();
       }
-      least = *hops;
+      min = *hops;
       candidates_.push_back(global);
     }
   }
@@ -267,11 +267,11 @@ int DragonflyRouter::groups_apart(std::uint32_t from, std::uint32_t to) const {
   std::uint32_t farthest = 0;
   for (std::uint32_t first = from * size_; first < from * size_ + last; ++first) {
     for (std::uint32_t second = to * size_; second < to * size_ + last; ++second) {
-      std::uint32_t least = 3;
+      std::uint32_t min = 3;
       for (const LinkId global : globals(from, to)) {
-        least = std::min(least, minimal_hops(first, global, second).value_or(least));
+        min = std::min(min, minimal_hops(first, global, second).value_or(min));
       }
-      farthest = std::max(farthest, least);
+      farthest = std::max(farthest, min);
     }
   }
   return static_cast<int>(farthest);

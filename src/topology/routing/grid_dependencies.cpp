@@ -129,17 +129,17 @@ GridDependencies::Row GridDependencies::turns_of(std::uint32_t row, std::uint32_
 void GridDependencies::enter_ways(Row& turns, std::uint32_t at, std::uint32_t slot,
                                   const std::vector<bool>& taken) const {
   const std::uint32_t dimension = router_.dimension_of(slot);
-  auto most = static_cast<std::uint32_t>(taken.size()) - 1;
-  while (most > 0 && !taken[most]) {
-    --most;
+  auto max = static_cast<std::uint32_t>(taken.size()) - 1;
+  while (max > 0 && !taken[max]) {
+    --max;
   }
   std::size_t channel = 0;
-  for (std::uint32_t step = 1; step <= most; ++step) {
+  for (std::uint32_t step = 1; step <= max; ++step) {
     const std::uint32_t place = router_.coordinate(at, dimension);
     Turns& here = turns[place * ports_of(dimension) + slot - router_.slots_[dimension]];
     here.begins = here.begins || step == 1;
     here.ends[channel] = here.ends[channel] || taken[step];
-    here.goes_on[channel] = here.goes_on[channel] || step < most;
+    here.goes_on[channel] = here.goes_on[channel] || step < max;
     channel = passes_date_line(at, slot) ? 1 : channel;
     at = *router_.neighbour(at, slot);
   }

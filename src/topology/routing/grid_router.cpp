@@ -135,16 +135,16 @@ GridRouter::Ways GridRouter::ways(std::uint32_t at, std::uint32_t dimension,
                                   std::uint32_t to) const {
   const std::uint32_t from = coordinate(at, dimension);
   Ways ways;
-  std::uint32_t least_clear = kUnseen;
+  std::uint32_t min_clear = kUnseen;
   const std::uint32_t first = slots_[dimension] + (joins_all_ ? to : 0);
   const std::uint32_t last = joins_all_ ? first : first + 1;
   for (std::uint32_t slot = first; slot <= last; ++slot) {
     const auto distance = steps(slot, from, to);
-    if (!distance || *distance > least_clear || (!is_healthy_ && !is_clear(at, slot, *distance))) {
+    if (!distance || *distance > min_clear || (!is_healthy_ && !is_clear(at, slot, *distance))) {
       continue;
     }
-    ways.count = *distance < least_clear ? 0 : ways.count;
-    least_clear = *distance;
+    ways.count = *distance < min_clear ? 0 : ways.count;
+    min_clear = *distance;
     ways.slots[ways.count++] = slot;
   }
   return ways;

@@ -207,11 +207,11 @@ void Layer::for_each_candidate(NodeId source, NodeId target, const Visit& visit)
 }
 
 std::optional<std::uint32_t> Layer::cost(NodeId source, NodeId target) {
-  std::optional<std::uint32_t> least;
+  std::optional<std::uint32_t> min;
   for_each_candidate(source, target, [&](const Candidate& candidate) {
-    least = std::min(least.value_or(candidate.cost), candidate.cost);
+    min = std::min(min.value_or(candidate.cost), candidate.cost);
   });
-  return least;
+  return min;
 }
 
 bool Layer::append_by_cables(NodeId source, NodeId target, const Chooser& chooser,
@@ -262,10 +262,10 @@ bool Layer::append_route(NodeId source, NodeId target, const Chooser& chooser,
   }
   std::uint32_t skip = chooser.pick_ports(source, count);
   if (skip > 0) {
-    const std::uint32_t least = best.cost;
+    const std::uint32_t min = best.cost;
     ++skip;
     for_each_candidate(source, target, [&](const Candidate& candidate) {
-      if (candidate.cost == least && skip > 0 && --skip == 0) {
+      if (candidate.cost == min && skip > 0 && --skip == 0) {
         best = candidate;
       }
     });

@@ -46,10 +46,10 @@ bool forwards_locally(NodeKind kind) {
   return kind != NodeKind::Gpu && kind != NodeKind::Nic && kind != NodeKind::Memory;
 }
 
-constexpr std::uint32_t kLeastPcieCost = 16;
+constexpr std::uint32_t kMinPcieCost = 16;
 
 // In the order of LinkKind; zero for the links of the fabric.
-constexpr std::array<std::uint32_t, 8> kLocalCosts = {1, 1, 4, kLeastPcieCost, 64, 0, 1, 1};
+constexpr std::array<std::uint32_t, 8> kLocalCosts = {1, 1, 4, kMinPcieCost, 64, 0, 1, 1};
 
 std::uint32_t local_cost(LinkKind kind) {
   return kLocalCosts[static_cast<std::size_t>(kind)];
@@ -68,15 +68,15 @@ std::vector<NodeId> nearest_marked(Layer& local, const std::vector<bool>& marked
   std::sort(candidates.begin(), candidates.end());
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   std::vector<NodeId> nearest;
-  std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t min = std::numeric_limits<std::uint32_t>::max();
   for (const NodeId candidate : candidates) {
     const auto cost =
         marked[candidate.value()] && candidate != node ? local.cost(node, candidate) : std::nullopt;
-    if (cost && *cost < least) {
-      least = *cost;
+    if (cost && *cost < min) {
+      min = *cost;
       nearest.clear();
     }
-    if (cost && *cost == least) {
+    if (cost && *cost == min) {
       nearest.push_back(candidate);
     }
   }
@@ -156,7 +156,7 @@ struct Routing::Tables {
       return true;
     }
     const bool attached = is_attached(source, NodeKind::Gpu) && is_attached(target, NodeKind::Gpu);
-    return attached && local.cost(source, target).value_or(kLeastPcieCost) >= kLeastPcieCost;
+    return attached && local.cost(source, target).value_or(kMinPcieCost) >= kMinPcieCost;
   }
   [[nodiscard]] bool is_attached(NodeId node, NodeKind kind) const {
     const std::optional<Binding>& binding = bindings[node.value()];

@@ -117,7 +117,7 @@ bool UpDownRouter::choose_ends(NodeId source, NodeId target, const Chooser& choo
       return true;
     }
   }
-  std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t min = std::numeric_limits<std::uint32_t>::max();
   good_.clear();  // Numbers of pairs.
   std::uint32_t pair = 0;
   for (const Access& first : ups) {
@@ -125,11 +125,11 @@ bool UpDownRouter::choose_ends(NodeId source, NodeId target, const Chooser& choo
       if (const auto times = reach_.ups(first.index, last.index)) {
         const std::uint32_t length =
             2 * *times + reach_.level(first.index) - reach_.level(last.index);
-        if (length < least) {
-          least = length;
+        if (length < min) {
+          min = length;
           good_.clear();
         }
-        if (length == least) {
+        if (length == min) {
           good_.push_back(pair);
         }
       }
@@ -253,13 +253,13 @@ void UpDownRouter::mark_core(std::vector<bool>& used) const {
 }
 
 std::optional<int> UpDownRouter::diameter() const {
-  std::uint32_t most = 0;
+  std::uint32_t max = 0;
   for (const std::vector<IntervalSet>& targets : start()) {
     for (std::uint32_t ups = 0; ups < targets.size(); ++ups) {
-      most = targets[ups].empty() ? most : std::max(most, ups);
+      max = targets[ups].empty() ? max : std::max(max, ups);
     }
   }
-  return 2 * static_cast<int>(most);
+  return 2 * static_cast<int>(max);
 }
 
 void UpDownRouter::mark_used(std::vector<bool>& used) {

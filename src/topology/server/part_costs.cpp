@@ -15,28 +15,28 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLeast = 1e-6;
-constexpr double kMostWatts = 1e6;
-constexpr double kMostPrice = 1e12;
-constexpr double kMostYears = 100.0;
+constexpr double kMin = 1e-6;
+constexpr double kMaxWatts = 1e6;
+constexpr double kMaxPrice = 1e12;
+constexpr double kMaxYears = 100.0;
 
 constexpr std::array kPaidFor{NodeKind::Gpu, NodeKind::Cpu, NodeKind::Nic, NodeKind::NvSwitch,
                               NodeKind::Switch};
 
 // A number, with its source in a file that cites some.
 struct CostKind {
-  double most = kMostPrice;
+  double max = kMaxPrice;
   bool is_cited = false;
   void read(const Fields& parent, const ConfigNode& node, std::optional<double>& number) const {
     if (is_cited) {
-      Cited{Number{kLeast, most}}.read(parent, node, number);
+      Cited{Number{kMin, max}}.read(parent, node, number);
     } else {
-      number = node.as_number(kLeast, most);
+      number = node.as_number(kMin, max);
     }
   }
   void describe(Schema& schema, std::optional<double>& number) const {
-    Number{kLeast, most}.describe(schema.alternatives.emplace_back());
-    Cited{Number{kLeast, most}}.describe(schema.alternatives.emplace_back(), number);
+    Number{kMin, max}.describe(schema.alternatives.emplace_back());
+    Cited{Number{kMin, max}}.describe(schema.alternatives.emplace_back(), number);
     schema.is_cited = true;
     schema.words = schema.alternatives.front().words;
     for (Schema& one : schema.alternatives) {
@@ -46,10 +46,10 @@ struct CostKind {
 };
 
 void part_fields(Fields& fields, PartCost& part, bool is_cited, const std::string& currency) {
-  fields.optional("watts", part.watts, CostKind{kMostWatts, is_cited}, "Power at its limit.");
-  fields.optional("idle_watts", part.idle_watts, CostKind{kMostWatts, is_cited},
+  fields.optional("watts", part.watts, CostKind{kMaxWatts, is_cited}, "Power at its limit.");
+  fields.optional("idle_watts", part.idle_watts, CostKind{kMaxWatts, is_cited},
                   "Power while it waits: that of its limit.");
-  fields.optional("price", part.price, CostKind{kMostPrice, is_cited}, "Price of one.");
+  fields.optional("price", part.price, CostKind{kMaxPrice, is_cited}, "Price of one.");
   fields.check([&](const ConfigNode& node) {
     if (part.idle_watts && part.watts && *part.idle_watts > *part.watts) {
       node.fail("idle_watts: expected at most the watts of the part, found more");
@@ -80,8 +80,8 @@ void cost_fields(Fields& fields, PartCosts& costs) {
   };
   fields.where(is_cited, [&] { fields.cite_sources(); });
   fields.optional("currency", costs.currency, Text{}, "Currency of all prices.");
-  fields.optional("kwh", costs.kwh, Number{kLeast, kMostPrice}, "Price of a kilowatt-hour.");
-  fields.optional("years", costs.years, Number{kLeast, kMostYears}, "Time of use.");
+  fields.optional("kwh", costs.kwh, Number{kMin, kMaxPrice}, "Price of a kilowatt-hour.");
+  fields.optional("years", costs.years, Number{kMin, kMaxYears}, "Time of use.");
   fields.optional("parts", costs.parts, Named{Group{part}}, "Costs of parts by name.");
   fields.check([&](const ConfigNode& node) {
     if (costs.kwh && costs.currency.empty()) {

@@ -23,7 +23,7 @@ class PartLog {
  public:
   // The index of a part in names(), where it is entered if it is new.
   std::uint16_t part(std::string_view name);
-  // Names of parts in the order of first use, after an empty one that stands for none.
+  // Names of parts in the order of first use, after an empty one that represents none.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
   // The value; `part` and `key` say where it stands in the catalogue.

@@ -14,7 +14,7 @@
 namespace trainyard {
 
 enum class ServerTemplate : std::uint8_t {
-  NvSwitch,  // Every GPU with all its links on one switch that stands for all planes.
+  NvSwitch,  // Every GPU with all its links on one switch that represents all planes.
   FullMesh,  // Every pair of GPUs joined by links of its own, equally many.
   CubeMesh,  // The hybrid cube mesh of DGX-1: 8 GPUs, one or two links to some of the others.
   Pcie,      // Nothing but PCIe between the GPUs.
@@ -58,7 +58,7 @@ struct GpuPair {
   int links = 0;
 };
 
-// Each node stands for all chips of a board, or of a domain of several servers: GPUs spread their
+// Each node represents all chips of a board, or of a domain of several servers: GPUs spread their
 // links over them evenly, so that they fill together.
 struct NvSwitchSpec {
   SimTime latency;

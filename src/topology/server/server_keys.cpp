@@ -10,11 +10,11 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMostSockets = 64;  // Every pair of them is joined.
-constexpr int kMostChips = 60;    // Times 1024 ports is within a Node's 16 bits.
-constexpr int kMostServersOfDomain = 4096;
-constexpr int kMostTrunkLinks = 4096;
-constexpr Whole kDeviceCount{0, kMostServerDevices};
+constexpr int kMaxSockets = 64;  // Every pair of them is joined.
+constexpr int kMaxChips = 60;    // Times 1024 ports is within a Node's 16 bits.
+constexpr int kMaxServersOfDomain = 4096;
+constexpr int kMaxTrunkLinks = 4096;
+constexpr Whole kDeviceCount{0, kMaxServerDevices};
 constexpr Whole kLaneCount{1, 32};
 
 // The names are in the order of Distance.
@@ -57,7 +57,7 @@ struct BranchKind {
 
  private:
   void rows(Fields& fields, ServerBranch& branch) const {
-    fields.optional("times", branch.times, Whole{1, kMostServerDevices}, "So many of it: 1.");
+    fields.optional("times", branch.times, Whole{1, kMaxServerDevices}, "So many of it: 1.");
     bool is_known = false;
     const auto device = [&](std::string_view key, NodeKind device_kind, auto& value,
                             const auto& value_kind, std::string_view text) {
@@ -102,8 +102,8 @@ void check_tree(const ConfigNode& node, const ServerKeys& keys) {
       number->fail("tree says this already; leave it out");
     }
   }
-  if (keys.tree->empty() || keys.tree->size() > kMostSockets) {
-    tree.fail(fmt::format("a list of branches for each of 1 to {} sockets", kMostSockets),
+  if (keys.tree->empty() || keys.tree->size() > kMaxSockets) {
+    tree.fail(fmt::format("a list of branches for each of 1 to {} sockets", kMaxSockets),
               fmt::format("{} sockets", keys.tree->size()));
   }
 }
@@ -117,13 +117,13 @@ void device_fields(Fields& fields, ServerKeys& keys) {
       "tree", keys.tree, List<List<BranchKind>>{{{catalogue}}},
       "For each socket what hangs off it: `gpu`, `nic`, or a mapping with what is below.");
   fields.where(!has_tree, [&] {
-    fields.required("gpus", keys.gpus, Whole{1, kMostServerDevices},
+    fields.required("gpus", keys.gpus, Whole{1, kMaxServerDevices},
                     "GPUs, without `tree`, with which they are only checked.");
   });
-  fields.optional("sockets", keys.sockets, Whole{1, kMostSockets}, "CPUs, without `tree`: 1.");
+  fields.optional("sockets", keys.sockets, Whole{1, kMaxSockets}, "CPUs, without `tree`: 1.");
   fields.optional("pcie_switches", keys.pcie_switches, kDeviceCount,
                   "PCIe switches, without `tree`.");
-  fields.optional("nics", keys.nics, has_tree ? kDeviceCount : Whole{0, kMostServerNics}, "NICs.");
+  fields.optional("nics", keys.nics, has_tree ? kDeviceCount : Whole{0, kMaxServerNics}, "NICs.");
   fields.where(has_tree, [&] { fields.optional("gpus", keys.gpus, kDeviceCount, ""); });
   fields.optional("pcie_uplink", keys.pcie_uplink, pcie_named(catalogue),
                   "Link from a PCIe switch upwards: the GPU's own, else the NIC's.");
@@ -149,11 +149,11 @@ void scale_up_fields(Fields& fields, ServerKeys& keys) {
         "With `links`: two GPUs and the number of their links.");
   });
   fields.where(keys.layout == ServerTemplate::NvSwitch, [&] {
-    fields.optional("nvlink_domain", keys.nvlink_domain, Whole{2, kMostServersOfDomain},
+    fields.optional("nvlink_domain", keys.nvlink_domain, Whole{2, kMaxServersOfDomain},
                     "Servers that share the switch: each has its own.");
     fields.optional("nvswitch_boards", keys.nvswitch_boards, Whole{1, 2}, "Boards: 1.");
     fields.where(keys.nvswitch_boards > 1, [&] {
-      fields.optional("nvswitch_trunk_links", keys.nvswitch_trunk_links, Whole{1, kMostTrunkLinks},
+      fields.optional("nvswitch_trunk_links", keys.nvswitch_trunk_links, Whole{1, kMaxTrunkLinks},
                       "Links between two boards: those of the GPUs of one.");
     });
     if (!fields.optional("nvswitch", keys.nvswitch,
@@ -165,7 +165,7 @@ void scale_up_fields(Fields& fields, ServerKeys& keys) {
       });
     }
     fields.where(keys.nvswitch != nullptr, [&] {
-      fields.required("nvswitch_chips", keys.nvswitch_chips, Whole{1, kMostChips},
+      fields.required("nvswitch_chips", keys.nvswitch_chips, Whole{1, kMaxChips},
                       "Chips of a board or domain, with `nvswitch`.");
     });
   });

@@ -18,8 +18,8 @@ namespace trainyard {
 // The names are in the order of ServerTemplate.
 inline constexpr std::array<std::string_view, 5> kServerTemplates = {"nvswitch", "full-mesh",
                                                                      "cube-mesh", "pcie", "links"};
-inline constexpr int kMostServerDevices = 4096;
-inline constexpr int kMostServerNics = 256;
+inline constexpr int kMaxServerDevices = 4096;
+inline constexpr int kMaxServerNics = 256;
 
 // A GPU, a NIC, or a PCIe switch or root complex with branches of its own.
 struct ServerBranch {

@@ -135,7 +135,7 @@ class TreeReader {
   }
 
   void add_gpu(const ConfigNode& where, const GpuModel& gpu, Place above) {
-    check_room(where, spec_.gpu_specs.size(), kMostServerDevices, "GPUs");
+    check_room(where, spec_.gpu_specs.size(), kMaxServerDevices, "GPUs");
     const std::uint16_t part = parts_.part(gpu.name);
     if (!gpu.pcie.empty()) {
       const LinkModel& model = catalogue_.link(gpu.pcie);
@@ -154,7 +154,7 @@ class TreeReader {
   }
 
   void add_nic(const ConfigNode& where, const NicModel& nic, Place above) {
-    check_room(where, spec_.nic_specs.size(), kMostServerNics, "NICs");
+    check_room(where, spec_.nic_specs.size(), kMaxServerNics, "NICs");
     NicSpec spec;
     spec.part = parts_.part(nic.name);
     spec.ports = parts_.use(nic.name, "ports", nic.ports);
@@ -169,7 +169,7 @@ class TreeReader {
   }
 
   int add_switch(const ConfigNode& where, const Uplink& uplink, Place above) {
-    check_room(where, spec_.switch_specs.size(), kMostServerDevices, "PCIe switches");
+    check_room(where, spec_.switch_specs.size(), kMaxServerDevices, "PCIe switches");
     const LinkModel& model = *uplink.model;
     PcieSwitchSpec spec;
     const PhysicalLink link = physical_link(model, parts_);
@@ -182,7 +182,7 @@ class TreeReader {
   }
 
   Place add_root(const ServerBranch& branch, Place above) {
-    check_room(*branch.node, spec_.root_specs.size(), kMostServerDevices, "root complexes");
+    check_room(*branch.node, spec_.root_specs.size(), kMaxServerDevices, "root complexes");
     if (above.kind != NodeKind::Cpu) {
       branch.node->fail(
           "a root complex belongs to a socket: it cannot stand below a PCIe switch or "
@@ -212,10 +212,10 @@ class TreeReader {
     return {above.kind, above.index, link.bundle(lanes)};
   }
 
-  static void check_room(const ConfigNode& where, std::size_t number, int most,
+  static void check_room(const ConfigNode& where, std::size_t number, int max,
                          std::string_view what) {
-    if (number >= static_cast<std::size_t>(most)) {
-      where.fail(fmt::format("expected at most {} {} in a server, found more", most, what));
+    if (number >= static_cast<std::size_t>(max)) {
+      where.fail(fmt::format("expected at most {} {} in a server, found more", max, what));
     }
   }
 

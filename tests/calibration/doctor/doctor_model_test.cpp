@@ -111,7 +111,7 @@ TEST_CASE("few of the tables that were foreseen are further off than one in a hu
   int all = 0;
   for (const LedgerCurve& curve : ledger_curves()) {
     const ErrorDistribution errors(error_model(curve.family), curve.points);
-    far += errors.tail(curve.residuals) < kLeastTail ? 1 : 0;
+    far += errors.tail(curve.residuals) < kMinTail ? 1 : 0;
     ++all;
   }
   INFO(far << " of " << all);

@@ -36,9 +36,9 @@ std::vector<double> true_values() {
   return values;
 }
 
-std::vector<Bytes> sizes_from(int least, int most) {
+std::vector<Bytes> sizes_from(int min, int max) {
   std::vector<Bytes> sizes;
-  for (int exponent = least; exponent <= most; exponent += 1) {
+  for (int exponent = min; exponent <= max; exponent += 1) {
     sizes.emplace_back(std::int64_t{1} << exponent);
   }
   return sizes;
@@ -108,8 +108,8 @@ TEST_CASE("a calibrated profile is read as it is and says what it rests on", "[f
   REQUIRE(profile.gpus.at("hopper").ll_cost.seconds() == Approx(1.3 * 350e-9).epsilon(0.1));
   REQUIRE(profile.basis->rows.size() == 3);  // Reduce is kept out.
   REQUIRE(profile.basis->rows[0].operation == Operation::AllReduce);
-  REQUIRE(profile.basis->rows[0].least == kib(1));
-  REQUIRE(profile.basis->rows[0].most == mib(128));
+  REQUIRE(profile.basis->rows[0].min == kib(1));
+  REQUIRE(profile.basis->rows[0].max == mib(128));
   INFO(fmt::format("{}", fmt::join(result.warnings, "\n")));
   REQUIRE(result.warnings.size() == 1);
   REQUIRE(result.warnings[0].find("all_reduce.log:20: left out as an outlier: all_reduce of 32KiB "

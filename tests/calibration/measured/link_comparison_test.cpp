@@ -41,7 +41,7 @@ TEST_CASE("measured links are held against the same transfers of the cluster") {
   REQUIRE(all.size() == 3);
   REQUIRE(all[0].values == 3);
   REQUIRE(all[0].measured == 54.0);
-  REQUIRE(all[0].least == 50.0);
+  REQUIRE(all[0].min == 50.0);
   REQUIRE(all[0].simulated.value() ==
           Approx(simulated_rate(one, host_transfers(one, HostDirection::ToGpu)[0])));
   REQUIRE(all[1].simulated.value() ==

@@ -52,10 +52,10 @@ std::vector<std::filesystem::path> files() {
 
 std::string measured_text(const MeasuredTransfer& row) {
   const int digits = row.is_latency ? 3 : 1;
-  const std::string least = fmt::format("{:.{}f}", row.least, digits);
+  const std::string min = fmt::format("{:.{}f}", row.min, digits);
   const std::string greatest = fmt::format("{:.{}f}", row.greatest, digits);
-  return fmt::format("{}{}{} {}", least, row.least < row.greatest ? " to " : "",
-                     row.least < row.greatest ? greatest : "", row.is_latency ? "us" : "GB/s");
+  return fmt::format("{}{}{} {}", min, row.min < row.greatest ? " to " : "",
+                     row.min < row.greatest ? greatest : "", row.is_latency ? "us" : "GB/s");
 }
 
 TEST_CASE("measured transfers are predicted within their budgets") {
@@ -114,14 +114,14 @@ TEST_CASE("a row is read with its unit and its range") {
   const std::string ends = "{what: a, from: x, to: y, budget_percent: 3, measured: ";
   const MeasuredTransfer rate = parse_measurement(ends + "8 Gb/s}").rows.front();
   REQUIRE_FALSE(rate.is_latency);
-  REQUIRE(rate.least == 1.0);
+  REQUIRE(rate.min == 1.0);
   REQUIRE(rate.cluster == "dgx-1");
   REQUIRE(rate.nodes == 1);
   const MeasuredTransfer time =
       parse_measurement(ends + "[500 ns, 2 us], both_ways: true}").rows.front();
   REQUIRE(time.is_latency);
   REQUIRE(time.both_ways);
-  REQUIRE(time.least == 0.5);
+  REQUIRE(time.min == 0.5);
   REQUIRE(time.greatest == 2.0);
   REQUIRE(time.error_percent(1.0) == 0.0);
   REQUIRE(time.error_percent(3.0) == Approx(50.0));

@@ -46,11 +46,11 @@ TEST_CASE("the constants of the profile are those that NCCL does not ship", "[fi
   REQUIRE(find(constants, "transports.nvlink.units_in_step") == nullptr);  // A count.
   for (const ProfileConstant& one : constants.all()) {
     INFO(one.name);
-    REQUIRE(one.least < one.most);
+    REQUIRE(one.min < one.max);
     REQUIRE(one.spread > 1.0);
-    // The limits hold what is shipped; zero stands for less than any.
-    REQUIRE(one.in_file <= one.most);
-    REQUIRE((one.in_file >= one.least || one.in_file == 0.0));
+    // The limits hold what is shipped; zero represents less than any.
+    REQUIRE(one.in_file <= one.max);
+    REQUIRE((one.in_file >= one.min || one.in_file == 0.0));
   }
 }
 

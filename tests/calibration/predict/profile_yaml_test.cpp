@@ -18,8 +18,8 @@ ProfileOrigin origin() {
           .basis = {.machine = {.gpu = "hopper", .scale_up = "nvswitch", .network = "none"},
                     .rows = {{.operation = Operation::AllReduce,
                               .ranks = 8,
-                              .least = kib(1),
-                              .most = mib(64),
+                              .min = kib(1),
+                              .max = mib(64),
                               .count = 17}}}};
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("a profile without fitted constants says what the shipped one does") {
   REQUIRE(written.ring_base.simple == shipped.ring_base.simple);
   REQUIRE(written.network_of_nic == shipped.network_of_nic);
   REQUIRE(!shipped.basis.has_value());
-  REQUIRE(written.basis->rows.at(0).most == mib(64));
+  REQUIRE(written.basis->rows.at(0).max == mib(64));
   REQUIRE(written.basis->machine.gpu == "hopper");
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("of two columns that differ by more than a quarter the smaller one cou
   REQUIRE(*run("", with_in_place("100.0", "110.0")).noise == Approx(std::log(1.1)));
 }
 
-TEST_CASE("one row stands for the sizes of one doubling of a linear sweep") {
+TEST_CASE("one row represents the sizes of one doubling of a linear sweep") {
   // 3, 4 and 5 MiB round to 4 MiB, 7 MiB to 8 MiB; times per byte of the first three: 1, 3, 2.
   const std::string table = kTableHead +
                             "rows:\n"

@@ -67,8 +67,8 @@ std::vector<FitParameter> parameters_around_shipped() {
   for (std::size_t k = 0; k < kConstants; ++k) {
     all.push_back({.name = names[k],
                    .start = std::log(kShipped[k]),
-                   .least = std::log(kShipped[k] / 50.0),
-                   .most = std::log(kShipped[k] * 50.0),
+                   .min = std::log(kShipped[k] / 50.0),
+                   .max = std::log(kShipped[k] * 50.0),
                    .spread = std::log(2.0),
                    .neighbour = {},
                    .slower = k == kRate || k == kLink ? -1.0 : 1.0});

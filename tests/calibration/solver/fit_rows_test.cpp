@@ -50,15 +50,10 @@ struct Known {
 
   Model model;
   std::vector<FitParameter> parameters{
-      {.name = "times.a", .start = 0.0, .least = -9.0, .most = 9.0, .neighbour = {}},
-      {.name = "times.b", .start = 0.0, .least = -9.0, .most = 9.0, .neighbour = {}},
-      {.name = "rates.c",
-       .start = 0.0,
-       .least = -9.0,
-       .most = 9.0,
-       .neighbour = {},
-       .slower = -1.0},
-      {.name = "d", .start = 0.0, .least = -9.0, .most = 9.0, .neighbour = {}}};
+      {.name = "times.a", .start = 0.0, .min = -9.0, .max = 9.0, .neighbour = {}},
+      {.name = "times.b", .start = 0.0, .min = -9.0, .max = 9.0, .neighbour = {}},
+      {.name = "rates.c", .start = 0.0, .min = -9.0, .max = 9.0, .neighbour = {}, .slower = -1.0},
+      {.name = "d", .start = 0.0, .min = -9.0, .max = 9.0, .neighbour = {}}};
   std::vector<FitTable> tables{
       {.name = "t", .system = "s", .rows = {{.log_measured = 0.0}, {.log_measured = 0.0}}}};
   TaskRunner run = one_by_one;

@@ -59,8 +59,8 @@ class Model : public FitModel {
 FitParameter parameter(const std::string& name, double start, double slower) {
   return {.name = name,
           .start = std::log(start),
-          .least = std::log(start / 50.0),
-          .most = std::log(start * 50.0),
+          .min = std::log(start / 50.0),
+          .max = std::log(start * 50.0),
           .spread = std::log(2.0),
           .neighbour = {},
           .slower = slower};

@@ -188,7 +188,7 @@ TEST_CASE("sizes are a sweep by a factor, up to the greatest that it meets") {
   REQUIRE(sizes_of(request, 8).size() == 28);
   REQUIRE(sizes_of(request, 8).front() == 8_B);
   REQUIRE(sizes_of(request, 8).back() == 1_GiB);
-  request.least_size = 1_KiB;
+  request.min_size = 1_KiB;
   request.greatest_size = 70_KiB;
   request.factor = 8;
   REQUIRE(sizes_of(request, 8) == std::vector<Bytes>{1_KiB, 8_KiB, 64_KiB});
@@ -196,7 +196,7 @@ TEST_CASE("sizes are a sweep by a factor, up to the greatest that it meets") {
   REQUIRE_THROWS_WITH(sizes_of(request, 8),
                       "--maxbytes: expected at least the least size, 1KiB, found \"512B\"");
   request.greatest_size.reset();
-  request.least_size = 4_GiB;
+  request.min_size = 4_GiB;
   REQUIRE(sizes_of(request, 8) == std::vector<Bytes>{4_GiB});
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("sizes that are dealt to the ranks are rounded, and those too small le
 
 TEST_CASE("sizes of less than an element are left out, as they send nothing") {
   CollectiveRequest request;
-  request.least_size = 1_B;
+  request.min_size = 1_B;
   request.greatest_size = 8_B;
   std::vector<std::string> notes;
   REQUIRE(message_sizes(request, 24, std::nullopt, notes) == std::vector<Bytes>{4_B, 8_B});
@@ -237,7 +237,7 @@ TEST_CASE("bounds or a factor beside a measured table give a sweep") {
   const MeasuredTable table = table_of({8_B, 64_B, 1_KiB});
   request.factor = 2;
   REQUIRE(sizes_of(request, 8, table).size() == 8);  // 8 to 1024.
-  request.least_size = 256_B;
+  request.min_size = 256_B;
   REQUIRE(sizes_of(request, 8, table) == std::vector<Bytes>{256_B, 512_B, 1_KiB});
   request.greatest_size = 4_KiB;
   request.factor = 4;

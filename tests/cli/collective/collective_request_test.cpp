@@ -34,7 +34,7 @@ TEST_CASE("a request of the plain runtime is all algorithms, at the fidelity flo
   REQUIRE_FALSE(with("all_reduce", {"--algo", "ring"}).auto_algorithms);
   REQUIRE(request.runtime.engine == Fidelity::Flow);
   REQUIRE(!request.ranks);
-  REQUIRE(!request.least_size);
+  REQUIRE(!request.min_size);
   REQUIRE(!request.seed);
   REQUIRE(request.threads == 0);
   REQUIRE(with("all_reduce", {"--algo", "auto"}).algorithms == request.algorithms);
@@ -72,7 +72,7 @@ TEST_CASE("every option of a request is read") {
                                                        "--against",
                                                        "log",
                                                        "--against-other-ranks"});
-  REQUIRE(request.least_size == 1_KiB);
+  REQUIRE(request.min_size == 1_KiB);
   REQUIRE(request.greatest_size == 1_MiB);
   REQUIRE(request.factor == 4);
   REQUIRE(request.ranks == 8);

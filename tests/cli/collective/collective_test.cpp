@@ -93,18 +93,18 @@ TEST_CASE("a report has a row for each size and algorithm, and marks the best of
   REQUIRE(report["rows"].size() == 3 * kAlgorithmsHere);
   for (std::size_t first = 0; first < report["rows"].size(); first += kAlgorithmsHere) {
     int best = 0;
-    double least = 1e300;
+    double min = 1e300;
     double marked = 0.0;
     for (std::size_t row = first; row < first + kAlgorithmsHere; ++row) {
       const CollectiveJson& entry = report["rows"][row];
       REQUIRE(entry["size_bytes"] == report["rows"][first]["size_bytes"]);
       REQUIRE(entry["time_us"] > 0.0);
-      least = std::min(least, entry["time_us"].get<double>());
+      min = std::min(min, entry["time_us"].get<double>());
       best += entry["best"] ? 1 : 0;
       marked = entry["best"] ? entry["time_us"].get<double>() : marked;
     }
     REQUIRE(best == 1);
-    REQUIRE(marked == least);
+    REQUIRE(marked == min);
   }
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("a plan is of a cluster or of a topology file", "[nccl]") {
                   "--topo-file: expected without --set, found both");
 }
 
-TEST_CASE("a release that is not known stands for its nearest one, and a note says so", "[nccl]") {
+TEST_CASE("a release that is not known represents its nearest one, and a note says so", "[nccl]") {
   REQUIRE(read({"--topo-file", "a.xml", "--nccl-version", "2.27.7"}).nccl.version ==
           nccl::Version::V2_27);
   const PlanRequest near = read({"--topo-file", "a.xml", "--nccl-version", "2.29.3"});

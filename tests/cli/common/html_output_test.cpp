@@ -42,12 +42,12 @@ TEST_CASE("a report that could not be drawn is refused in one line, before the r
   REQUIRE(nowhere.status == 2);
   REQUIRE(nowhere.error.find("--report: expected a file in a folder that exists") !=
           std::string::npos);
-  const ProgramResult foreign =
+  const ProgramResult imported =
       run_shell("trainyard step --cluster dgx-h100 --report r.html --workload " +
-                    (source_dir() / "configs/workloads/foreign/dissemination-8.goal").string(),
+                    (source_dir() / "configs/workloads/imported/dissemination-8.goal").string(),
                 folder.path());
-  REQUIRE(foreign.status == 2);
-  REQUIRE(foreign.error.find("--report: expected a workload of Trainyard's own") !=
+  REQUIRE(imported.status == 2);
+  REQUIRE(imported.error.find("--report: expected a workload of Trainyard's own") !=
           std::string::npos);
   REQUIRE(!std::filesystem::exists(folder.path() / "r.html"));
 }

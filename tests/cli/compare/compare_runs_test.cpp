@@ -27,12 +27,12 @@ class ResultFolder {
     REQUIRE(run_command(step_command(), arguments, out) == 0);
     return file(name);
   }
-  std::string collective(const std::string& name, const std::string& least) {
+  std::string collective(const std::string& name, const std::string& min) {
     std::ostringstream out;
     REQUIRE(run_command(collective_command(),
                         std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--runtime",
                                                  "plain", "--nodes", "2", "--algo", "ring,tree",
-                                                 "-b", least, "-e", "8M", "-f", "4", "--format",
+                                                 "-b", min, "-e", "8M", "-f", "4", "--format",
                                                  "json", "--output", file(name)},
                         out) == 0);
     return file(name);
@@ -133,7 +133,7 @@ TEST_CASE("a step is compared with a trace in three parts that add up", "[compar
   ResultFolder folder;
   const RunComparison made = compare_with_trace(
       folder.step("a.json", {}),
-      source_dir().string() + "/configs/workloads/foreign/kineto-2/trace.0.json", 1);
+      source_dir().string() + "/configs/workloads/imported/kineto-2/trace.0.json", 1);
   const ComparedTime& step = made.times.front();
   REQUIRE(step.parts.size() == 3);
   SimTime before;

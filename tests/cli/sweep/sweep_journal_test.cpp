@@ -39,7 +39,7 @@ TEST_CASE("finished points are there again after a run that was cut off", "[swee
   SweepJournal(at.output, 0, 42).add(3, kGood);
   SweepJournal(at.output, 11, 42).add(1, kBad);
   std::ofstream(at.output + ".partial", std::ios::app) << R"({"point": 7, "csv": "cut o)";
-  REQUIRE(at.refusal(42, false).find("--resume goes on with them") != std::string::npos);
+  REQUIRE(at.refusal(42, false).find("--resume continues with them") != std::string::npos);
   REQUIRE(at.refusal(43, true).find(":1: expected results of this sweep") != std::string::npos);
   REQUIRE(read_journals(at.output, 42, true) == SweepResults{{1, kBad}, {3, kGood}});
   SweepJournal(at.output, 0, 42).add(7, kGood);

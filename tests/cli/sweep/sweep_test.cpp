@@ -114,7 +114,7 @@ TEST_CASE("a sweep with points that failed says so beside its table", "[sweep]")
   REQUIRE(refusal_sweep({file, "--log-level", "loud"}).find("--log-level: expected") == 0);
 }
 
-TEST_CASE("a sweep that was cut off goes on with what it has", "[sweep]") {
+TEST_CASE("a sweep that was cut off continues with what it has", "[sweep]") {
   const SweepFolder folder;
   const std::string file = folder.sweep("[1, 2]");
   const std::string output = folder.file("out.csv");
@@ -127,7 +127,7 @@ TEST_CASE("a sweep that was cut off goes on with what it has", "[sweep]") {
 
   // What was kept is not simulated again: a result that no run would give shows it.
   std::ofstream(output + ".partial") << "x\n";
-  REQUIRE(refusal_sweep({file, "--output", output}).find("--resume goes on with them") !=
+  REQUIRE(refusal_sweep({file, "--output", output}).find("--resume continues with them") !=
           std::string::npos);
   REQUIRE(refusal_sweep({file, "--output", output, "--resume"})
               .find("expected results of this sweep") != std::string::npos);

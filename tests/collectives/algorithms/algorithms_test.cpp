@@ -3,6 +3,8 @@
 
 #include "collectives/algorithms/algorithms.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace trainyard {
@@ -33,6 +35,27 @@ TEST_CASE("every operation has an algorithm, and every algorithm's schedule carr
       REQUIRE(schedule->shape().ranks == 5);
       REQUIRE(schedule->shape().channels == 3);
       REQUIRE(schedule->shape().root == RankId(2));
+    }
+  }
+}
+
+// What is refused before anything is allocated is judged by these two bounds.
+TEST_CASE("no schedule has more connections or chunks than its algorithm's row allows") {
+  for (const Operation operation : kOperations) {
+    for (const Algorithm algorithm : algorithms_for(operation)) {
+      for (const int ranks : {1, 2, 5, 8, 12}) {
+        for (const int channels : {1, 3}) {
+          const RankLayout layout = flat_layout(ranks, channels);
+          const auto schedule =
+              make_schedule(algorithm, operation, {.layout = layout, .root = RankId(0)});
+          const ScheduleShape& shape = schedule->shape();
+          INFO(to_string(algorithm) << ' ' << to_string(operation) << ' ' << ranks);
+          const std::int64_t places = std::int64_t{ranks} * channels;
+          REQUIRE(shape.connections <= places * algorithm->partners(operation, layout));
+          REQUIRE(std::max(shape.chunk_count, shape.entries) <=
+                  places * algorithm->chunks(operation, layout));
+        }
+      }
     }
   }
 }

@@ -79,7 +79,7 @@ TEST_CASE("recursive doubling takes two steps more where ranks are left over") {
   }
 }
 
-TEST_CASE("three ranks take what can be worked out by hand") {
+TEST_CASE("three ranks take what can be computed by hand") {
   const SimTime a = kIdleLatency;
   SECTION("latency well above the blocks") {
     const std::int64_t block = 90'090;  // 1 us.
@@ -102,13 +102,13 @@ TEST_CASE("ranks beyond a power of two cost at least two more steps of the whole
     if (power == ranks) {
       continue;
     }
-    SimTime least = (transfer_time(Bytes(block * ranks), kIdleBandwidth) + kIdleLatency) * 2;
+    SimTime min = (transfer_time(Bytes(block * ranks), kIdleBandwidth) + kIdleLatency) * 2;
     for (int blocks = 1; blocks < power; blocks *= 2) {
-      least += (transfer_time(Bytes(block * blocks), kIdleBandwidth) + kIdleLatency) * 2;
+      min += (transfer_time(Bytes(block * blocks), kIdleBandwidth) + kIdleLatency) * 2;
     }
     for (const Fidelity fidelity : kDoublingEngines) {
       INFO(ranks << " ranks, " << to_string(fidelity));
-      REQUIRE(time_of(Operation::AllReduce, ranks, block * ranks, fidelity) >= least);
+      REQUIRE(time_of(Operation::AllReduce, ranks, block * ranks, fidelity) >= min);
     }
   }
 }

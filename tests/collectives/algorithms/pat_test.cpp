@@ -36,7 +36,7 @@ TEST_CASE("the order of eight ranks: leaves, then each level from the far end") 
 
 TEST_CASE("every offset receives each child once, that of dimension 0 last") {
   for (std::uint32_t ranks = 2; ranks <= 128; ++ranks) {
-    for (std::uint32_t trees = 1; trees <= most_pat_aggregation(ranks); trees *= 2) {
+    for (std::uint32_t trees = 1; trees <= max_pat_aggregation(ranks); trees *= 2) {
       INFO(ranks << " ranks, aggregation " << trees);
       std::vector<int> received(ranks, 0);
       std::vector<int> completed(ranks, 0);

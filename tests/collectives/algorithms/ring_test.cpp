@@ -84,14 +84,14 @@ SimTime chain_time(std::int64_t size, int ranks, int pieces) {
     return SimTime();
   }
   SimTime sum;
-  SimTime most;
+  SimTime max;
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     const Bytes bytes(size * (piece + 1) / pieces - size * piece / pieces);
     const SimTime time = transfer_time(bytes, kIdleBandwidth);
     sum += time;
-    most = std::max(most, time);
+    max = std::max(max, time);
   }
-  return sum + most * (ranks - 2) + kIdleLatency * (ranks - 1);
+  return sum + max * (ranks - 2) + kIdleLatency * (ranks - 1);
 }
 
 TEST_CASE("chain broadcast and reduce are a flow shop") {

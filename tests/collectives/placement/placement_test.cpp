@@ -39,7 +39,7 @@ TEST_CASE("ranks are the GPUs of the cluster, server by server") {
   const Placement placement = place_on(cluster, &kRing);
   REQUIRE(placement.nodes == cluster.gpus);
   REQUIRE(placement.layout.nodes() == 2);
-  REQUIRE(placement.layout.most_ranks_per_node() == 8);
+  REQUIRE(placement.layout.max_ranks_per_node() == 8);
   REQUIRE(placement.layout.ranks() == 16);
 }
 

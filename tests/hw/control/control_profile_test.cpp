@@ -68,10 +68,10 @@ TEST_CASE("the paper's DCQCN is the default of the settings, whatever the port",
 TEST_CASE("of the simulators' DCQCN only SimAI's has a window", "[transport]") {
   REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc").window == Bytes(0));
   REQUIRE(settings_for<DcqcnSettings>("dcqcn-simai").window == Bytes(400'000));
-  REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc").least == gigabits_per_second(1));
+  REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc").min == gigabits_per_second(1));
   REQUIRE(settings_for<DcqcnSettings>("dcqcn-simai").rate_timer == 900_us);
   const PortTerms slow{.line = Bandwidth(500'000'000), .base_rtt = 8_us, .packet = Bytes(1106)};
-  REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc", slow).least == slow.line);
+  REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc", slow).min == slow.line);
 }
 
 TEST_CASE("windows follow the port: a round trip at line rate", "[transport]") {

@@ -34,7 +34,7 @@ constexpr SimTime kCnpDelay = microseconds(2);
 DcqcnSettings paper() {
   DcqcnSettings settings;
   settings.line = gigabits_per_second(40);
-  settings.least = Bandwidth(10'000'000);
+  settings.min = Bandwidth(10'000'000);
   settings.additive = Bandwidth(40'000'000);
   settings.hyper = Bandwidth(200'000'000);
   return settings;
@@ -209,9 +209,9 @@ TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model",
       queue.restart();
       queue.run(140_ms);
       INFO(flows << " flows, " << queue.mean_queue() << " B of " << expected);
-      const double most = intervals == Intervals::OnTheClock ? 1.2 : 1.4;
+      const double max = intervals == Intervals::OnTheClock ? 1.2 : 1.4;
       REQUIRE(queue.mean_queue() > 0.9 * expected);
-      REQUIRE(queue.mean_queue() < most * expected);
+      REQUIRE(queue.mean_queue() < max * expected);
       REQUIRE(queue.fairness() > 0.99);
       REQUIRE(queue.packets() > 495'000);  // Of 500,000 that the line can carry.
     }

@@ -21,7 +21,7 @@ using Event = DcqcnReaction::Event;
 DcqcnSettings settings_of(const GoldenParams& params, bool is_paper) {
   DcqcnSettings settings;
   settings.line = Bandwidth(params.integer("line_bps"));
-  settings.least = Bandwidth(params.integer("min_rate_bps"));
+  settings.min = Bandwidth(params.integer("min_rate_bps"));
   settings.additive = Bandwidth(params.integer("R_AI_bps"));
   settings.hyper = Bandwidth(params.integer("R_HAI_bps"));
   settings.g = params.number("g");
@@ -145,7 +145,7 @@ void require_golden_sequence(const ConfigNode& sequence) {
 DcqcnSettings nic_like() {
   DcqcnSettings settings;
   settings.line = gigabits_per_second(100);
-  settings.least = gigabits_per_second(1);
+  settings.min = gigabits_per_second(1);
   settings.additive = Bandwidth(20'000'000);
   settings.hyper = Bandwidth(200'000'000);
   settings.timing = CutTiming::Periodic;
@@ -220,7 +220,7 @@ class PlainReaction {
     if (settings_.clamp_target || timers_ > 0) {
       target_ = rate_;
     }
-    rate_ = std::max(static_cast<double>(settings_.least.bits_per_second()),
+    rate_ = std::max(static_cast<double>(settings_.min.bits_per_second()),
                      rate_ * (1.0 - alpha_ / 2.0));
     timers_ = 0;
     timer_ = now + settings_.rate_timer;
@@ -337,7 +337,7 @@ TEST_CASE("rates stay between the least and the line, whatever comes", "[transpo
       } else {
         reaction.on_sent(now, Bytes(1'000'000));
       }
-      REQUIRE(reaction.rate() >= settings.least);
+      REQUIRE(reaction.rate() >= settings.min);
       REQUIRE(reaction.rate() <= settings.line);
       REQUIRE(reaction.target() <= static_cast<double>(settings.line.bits_per_second()));
       REQUIRE(reaction.alpha(now) <= 1.0);
@@ -382,7 +382,7 @@ TEST_CASE("NICs that clamp, set a first rate or keep a share of the rate do so",
 
   settings = nic_like();
   settings.alpha_weight = 1.0;
-  settings.least_share = 0.5;
+  settings.min_share = 0.5;
   DcqcnReaction kept(settings);
   kept.on_cnp(SimTime());
   kept.advance(5_us);

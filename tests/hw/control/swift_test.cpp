@@ -19,11 +19,11 @@ SwiftSettings settings_of_swift(const GoldenParams& params) {
   settings.base_target = microseconds(params.integer("base_target_us"));
   settings.hop_target = microseconds(params.integer("per_hop_us"));
   settings.flow_range = microseconds(params.integer("fs_range_us"));
-  settings.flow_least = params.number("fs_min_cwnd");
-  settings.flow_most = params.number("fs_max_cwnd");
+  settings.flow_min = params.number("fs_min_cwnd");
+  settings.flow_max = params.number("fs_max_cwnd");
   settings.first_window = params.number("cwnd_initial");
-  settings.least_window = params.number("min_cwnd");
-  settings.most_window = params.number("max_cwnd");
+  settings.min_window = params.number("min_cwnd");
+  settings.max_window = params.number("max_cwnd");
   return settings;
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("losses halve the window once an RTT, timeouts in a row take it to the
   for (int i = 0; i < settings.reset_timeouts; ++i) {
     swift.on_timeout(30_us);
   }
-  REQUIRE(swift.window() == settings.least_window);
+  REQUIRE(swift.window() == settings.min_window);
 }
 
 TEST_CASE("timeouts with an ACK or a loss that was found between them are not in a row",
@@ -103,7 +103,7 @@ TEST_CASE("timeouts with an ACK or a loss that was found between them are not in
         is_ack ? swift.on_any_ack() : swift.on_loss(1_us);
       }
     }
-    REQUIRE(swift.window() > settings.least_window);
+    REQUIRE(swift.window() > settings.min_window);
   }
 }
 

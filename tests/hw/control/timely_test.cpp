@@ -11,7 +11,7 @@ using namespace literals;
 TimelySettings settings_of_paper() {
   TimelySettings settings;
   settings.line = gigabits_per_second(10);
-  settings.least = Bandwidth(10'000'000);
+  settings.min = Bandwidth(10'000'000);
   settings.additive = Bandwidth(10'000'000);
   return settings;
 }

@@ -98,15 +98,15 @@ TEST_CASE("with two frames less than that something is lost at the worst phase",
     // The packet that triggers XOFF is the first in the headroom.
     terms.threshold = frame * 3 + Bytes(1);
     const SimTime each = transfer_time(frame, terms.rate);
-    Bytes most;
+    Bytes max;
     for (int phase = 0; phase < 64; ++phase) {
       terms.reverse_phase = SimTime(each.picoseconds() * phase / 64);
-      most = std::max(most, run(terms, mib(8)).headroom_used);
+      max = std::max(max, run(terms, mib(8)).headroom_used);
     }
-    needs_more += most > flight(terms) ? 1 : 0;
+    needs_more += max > flight(terms) ? 1 : 0;
     INFO("seed=" << seed);
-    REQUIRE(most > flight(terms) - frame);
-    REQUIRE(most <= flight(terms) + frame);
+    REQUIRE(max > flight(terms) - frame);
+    REQUIRE(max <= flight(terms) + frame);
   }
   REQUIRE(needs_more > 0);  // So the frame beside the flight is no luxury.
 }

@@ -107,17 +107,17 @@ TEST_CASE("queues that always have packets share by their quanta within one turn
       sent.at(static_cast<std::size_t>(queue)) += size;
       // After m turns a queue has sent m quanta and less than a packet more; turns of any two
       // differ by one at most.
-      double least = 1e18;
-      double most = 0;
+      double min = 1e18;
+      double max = 0;
       for (std::size_t i = 0; i < sent.size(); ++i) {
         if ((busy >> i & 1U) != 0) {
           const auto quantum = static_cast<double>(quanta.at(i));
           const auto bytes = static_cast<double>(sent.at(i));
-          least = std::min(least, bytes / quantum);
-          most = std::max(most, (bytes - kLargest) / quantum);
+          min = std::min(min, bytes / quantum);
+          max = std::max(max, (bytes - kLargest) / quantum);
         }
       }
-      REQUIRE(most <= least + 1);
+      REQUIRE(max <= min + 1);
     }
   }
 }

@@ -53,12 +53,12 @@ TEST_CASE("a sender that obeys at once is held to the rate of the receiver", "[t
   const SimTime each = transfer_time(Bytes(4096), gigabits_per_second(100));
   SimTime now;
   std::int64_t bytes = 0;
-  SimTime most;
+  SimTime max;
   for (int i = 0; i < 20'000; ++i) {
     now += each;
     bytes += 4096;
     if (receiver.on_packet(Bytes(4096), now)) {
-      most = std::max(most, receiver.backlog(now));
+      max = std::max(max, receiver.backlog(now));
       now = receiver.resume_time();
       receiver.resume();
     }
@@ -66,7 +66,7 @@ TEST_CASE("a sender that obeys at once is held to the rate of the receiver", "[t
   // What still waits at the end was taken beside that: 0.1 %.
   const double rate = 8.0 * static_cast<double>(bytes) / now.seconds() / 1e9;
   REQUIRE(rate == Approx(50.0).epsilon(0.002));
-  REQUIRE(most <= transfer_time(kHalf.xoff + Bytes(4096), kHalf.drain));
+  REQUIRE(max <= transfer_time(kHalf.xoff + Bytes(4096), kHalf.drain));
 }
 
 }  // namespace

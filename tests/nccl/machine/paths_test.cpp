@@ -92,15 +92,15 @@ TEST_CASE("a path is a walk of its edges, no faster than the slowest", "[nccl]")
       for (int net = 0; net < paths.gpu_net.targets(); ++net) {
         const Path& path = paths.gpu_net.at(gpu, net);
         int at = system.gpus[static_cast<std::size_t>(gpu)].vertex;
-        float least = kLocalBandwidth;
+        float min = kLocalBandwidth;
         for (const int index : path.edges) {
           const Edge& edge = system.edges[static_cast<std::size_t>(index)];
           REQUIRE(edge.from == at);
           at = edge.to;
-          least = std::min(least, edge.bandwidth);
+          min = std::min(min, edge.bandwidth);
         }
         REQUIRE(at == system.nets[static_cast<std::size_t>(net)].vertex);
-        REQUIRE(path.bandwidth == least);
+        REQUIRE(path.bandwidth == min);
       }
     }
   }

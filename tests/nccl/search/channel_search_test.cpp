@@ -15,7 +15,7 @@ constexpr int kBudget = 1 << 14;
 
 Candidate ring_of(float bandwidth, int channels) {
   return {.pattern = GraphPattern::Ring,
-          .most_channels = channels,
+          .max_channels = channels,
           .bw_intra = bandwidth,
           .bw_inter = bandwidth,
           .type_intra = PathType::Nvl,
@@ -60,7 +60,7 @@ TEST_CASE("the most channels end the search, the budget too", "[nccl]") {
 
 TEST_CASE("fewer channels than asked for are none", "[nccl]") {
   Candidate attempt = ring_of(40.0F, 32);
-  attempt.least_channels = 7;
+  attempt.min_channels = 7;
   REQUIRE(found(single(a100_server()), attempt).channels == 0);
 }
 

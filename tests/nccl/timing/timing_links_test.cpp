@@ -45,7 +45,7 @@ TEST_CASE("GPUs that share one NIC send no more than it does", "[nccl][timing]")
           50.0);
   // Sixteen ranks in two servers with one NIC of 100 Gb/s each.
   const TimedJob job(shipped_cluster("rtx2080ti-ib"));
-  const int local = job.communicator.most_ranks_per_node();
+  const int local = job.communicator.max_ranks_per_node();
   const double out = local * static_cast<double>(job.communicator.ranks - local);
   REQUIRE(exchange_rate("rtx2080ti-ib", Operation::AllToAll, gib(4)) * out /
               job.communicator.ranks <

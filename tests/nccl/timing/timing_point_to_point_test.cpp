@@ -80,10 +80,10 @@ TEST_CASE("an all-to-all of several nodes is limited by the NICs of a node", "[n
   const Bytes size = gib(8);
   // Half of what each of eight GPUs sends leaves the node.
   const Bytes out = Bytes(size.count() / 2 * 8);
-  const SimTime least = transfer_time(out, state.node_network().rate);
+  const SimTime min = transfer_time(out, state.node_network().rate);
   const SimTime time = state.exchange(Operation::AllToAll, size);
-  REQUIRE(time >= least);
-  REQUIRE(time / least < 1.5);
+  REQUIRE(time >= min);
+  REQUIRE(time / min < 1.5);
 }
 
 TEST_CASE("between nodes a send takes longer than inside one", "[nccl][timing]") {

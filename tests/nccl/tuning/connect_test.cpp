@@ -65,7 +65,7 @@ Communicator communicator_of(int nodes, int gpus, const GraphSet& graphs,
   }
   made.node_kind.assign(index(nodes), 0);
   made.graphs = {graphs};
-  made.least_compute_capability = compute_capability;
+  made.min_compute_capability = compute_capability;
   return made;
 }
 
@@ -148,14 +148,14 @@ TEST_CASE("few fast rings between nodes get four channels each", "[nccl]") {
 
 TEST_CASE("limits cut channels, then copy those that are left", "[nccl]") {
   Communicator made = communicator_of(2, 4, rails(4, 0), 80);
-  connect(made, {.least = 5, .most = 3});
+  connect(made, {.min = 5, .max = 3});
   REQUIRE(made.channels == 5);
   REQUIRE(made.rings[0].order != made.rings[1].order);
   REQUIRE(made.rings[3].order == made.rings[0].order);
   REQUIRE(made.rings[4].order == made.rings[1].order);
   REQUIRE(made.trees[4].up == made.trees[1].up);
-  connect(made, {.least = 100});
-  REQUIRE(made.channels == kMostChannels);
+  connect(made, {.min = 100});
+  REQUIRE(made.channels == kMaxChannels);
 }
 
 TEST_CASE("rings visit every rank once and trees reach them all", "[nccl]") {
@@ -245,7 +245,7 @@ TEST_CASE("unequal nodes agree on the least", "[nccl]") {
   made.first_rank = {0, 4, 6};
   made.node_kind = {0, 1};
   made.graphs = {one, other};
-  made.least_compute_capability = 80;
+  made.min_compute_capability = 80;
   connect(made, {});
   REQUIRE(made.channels == 4);
   for (const RingChannel& ring : made.rings) {

@@ -10,7 +10,7 @@ NvlsInput blackwell(int nodes, int ppn, double nic, PathType path = PathType::Pi
   return {.version = Version::V2_30,
           .compute_capability = 100,
           .nodes = nodes,
-          .least_ranks_per_node = ppn,
+          .min_ranks_per_node = ppn,
           .nic_bandwidth = nic,
           .nic_path = path};
 }

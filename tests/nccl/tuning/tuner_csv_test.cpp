@@ -32,7 +32,7 @@ TEST_CASE("rows of the example tuner plugin are read", "[nccl][tuner]") {
   REQUIRE(table.rows()[1].operations == 4);
   REQUIRE(table.rows()[1].registered == true);
   REQUIRE(table.rows()[2].algorithm == Algorithm::NvlsTree);
-  REQUIRE(table.rows()[2].most_bytes == std::int64_t{1} << 32);
+  REQUIRE(table.rows()[2].max_bytes == std::int64_t{1} << 32);
 }
 
 TEST_CASE("the first row that fits in all columns is found", "[nccl][tuner]") {

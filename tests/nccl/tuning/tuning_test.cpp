@@ -131,7 +131,7 @@ TEST_CASE("sockets between nodes with one GPU", "[nccl][tuning]") {
 // From a public log of NCCL 2.29.7: two hosts of one RTX 5090 on sockets of 20 Gb/s.
 TEST_CASE("what is switched off keeps its latency", "[nccl][tuning]") {
   TuningInput input = socket_1gpu(2).input;
-  input.least_compute_capability = 120;
+  input.min_compute_capability = 120;
   input.greatest_compute_capability = 120;
   input.graphs.ring.channel_count = 2;
   input.graphs.tree.channel_count = 2;

@@ -23,7 +23,7 @@ TEST_CASE("every name of NCCL is read back, in any case of letters", "[nccl]") {
   REQUIRE_FALSE(parse_protocol(""));
 }
 
-TEST_CASE("a release stands for the newest known one that is not newer", "[nccl]") {
+TEST_CASE("a release represents the newest known one that is not newer", "[nccl]") {
   REQUIRE(parse_version("2.30.7")->known == Version::V2_30);
   REQUIRE(parse_version("2.31")->known == Version::V2_30);
   REQUIRE_FALSE(parse_version("2.31")->exact);

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-std::vector<std::uint32_t> least_of(const EarliestTimes& times) {
+std::vector<std::uint32_t> min_of(const EarliestTimes& times) {
   std::vector<std::uint32_t> indices;
   times.collect_least(indices);
   return indices;
@@ -17,8 +17,8 @@ std::vector<std::uint32_t> least_of(const EarliestTimes& times) {
 
 TEST_CASE("an empty tournament has no least time") {
   const EarliestTimes times;
-  REQUIRE(times.least() == SimTime::max());
-  REQUIRE(least_of(times).empty());
+  REQUIRE(times.min() == SimTime::max());
+  REQUIRE(min_of(times).empty());
 }
 
 TEST_CASE("the tournament finds the least time and all that hold it, while it grows and changes") {
@@ -36,17 +36,17 @@ TEST_CASE("the tournament finds the least time and all that hold it, while it gr
       model[index] = random.below(10) == 0 ? SimTime::max()
                                            : SimTime(static_cast<std::int64_t>(random.below(40)));
       times.set(static_cast<std::uint32_t>(index), model[index]);
-      const SimTime least = *std::ranges::min_element(model);
-      REQUIRE(times.least() == least);
+      const SimTime min = *std::ranges::min_element(model);
+      REQUIRE(times.min() == min);
       REQUIRE(times.at(static_cast<std::uint32_t>(index)) == model[index]);
-      if (least != SimTime::max()) {
+      if (min != SimTime::max()) {
         std::vector<std::uint32_t> holders;
         for (std::uint32_t i = 0; i < model.size(); ++i) {
-          if (model[i] == least) {
+          if (model[i] == min) {
             holders.push_back(i);
           }
         }
-        REQUIRE(least_of(times) == holders);
+        REQUIRE(min_of(times) == holders);
       }
     }
   }

@@ -71,14 +71,14 @@ class Twin {
 };
 
 // Batches of 1 to `most` joins, departures and changes of multiplicity.
-void run_history(Twin& twin, RandomStream& random, int solves, std::size_t most,
-                 std::uint32_t most_flows) {
+void run_history(Twin& twin, RandomStream& random, int solves, std::size_t max,
+                 std::uint32_t max_flows) {
   for (int i = 0; i < solves; ++i) {
-    const std::size_t batch = 1 + random.below(random.below(2) == 0 ? 1 : most);
+    const std::size_t batch = 1 + random.below(random.below(2) == 0 ? 1 : max);
     for (std::size_t k = 0; k < batch; ++k) {
       const std::size_t index = random.below(twin.classes());
       const bool leaves = twin.flows(index) > 0 && random.below(2) == 0;
-      twin.set(index, leaves ? 0 : 1 + static_cast<std::uint32_t>(random.below(most_flows)));
+      twin.set(index, leaves ? 0 : 1 + static_cast<std::uint32_t>(random.below(max_flows)));
     }
     INFO("solve " << i);
     REQUIRE(twin.solve() == "");
@@ -107,8 +107,8 @@ TEST_CASE("random histories are exact where rounding is coarse") {
     const std::size_t links = 1 + random.below(40);
     const std::size_t classes = 1 + random.below(random.below(2) == 0 ? 40 : 400);
     Twin twin(random_paths(random, links, classes, 1 + random.below(4), true));
-    const auto most_flows = static_cast<std::uint32_t>(60'000 / classes);
-    run_history(twin, random, 60, 1 + random.below(8), most_flows);
+    const auto max_flows = static_cast<std::uint32_t>(60'000 / classes);
+    run_history(twin, random, 60, 1 + random.below(8), max_flows);
   }
 }
 

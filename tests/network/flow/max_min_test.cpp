@@ -157,14 +157,14 @@ TEST_CASE("many flows that join a fast link at once do not overflow") {
 
 // All flows at once, so that it is filling that is tested.
 void require_max_min(const MaxMinInstance& instance, RandomStream& random,
-                     std::uint32_t most_flows) {
+                     std::uint32_t max_flows) {
   MaxMinSolver solver(instance.capacities);
   solver.reserve(instance.paths.size(), 4 * instance.paths.size());
   std::vector<std::uint32_t> flows;
   for (const auto& path : instance.paths) {
     const ClassIndex index = solver.add_class(path);
     REQUIRE(std::ranges::equal(solver.path(index), path));
-    flows.push_back(static_cast<std::uint32_t>(random.below(most_flows + 1)));
+    flows.push_back(static_cast<std::uint32_t>(random.below(max_flows + 1)));
     solver.set_multiplicity(index, flows.back());
   }
   solver.solve();

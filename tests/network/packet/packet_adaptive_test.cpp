@@ -163,7 +163,7 @@ TEST_CASE("where switches choose every packet begins when an ordinary simulation
     options.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
     options.always_exact = random.below(2) == 0;
     options.threads = 1 + static_cast<int>(random.below(4));
-    options.least_shared = 1;
+    options.min_shared = 1;
     REQUIRE(run_ways(fabric, traffic, ways, lanes, options).starts == run.starts);
   }
   if (!kIsSanitized) {  // Which tries too few cases to see all of it.
@@ -191,7 +191,7 @@ TEST_CASE("switches without lanes and bounds choose as those with one lane in us
     REQUIRE(std::ranges::all_of(first.arrivals, [](const auto& time) { return time.has_value(); }));
     credited.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
     credited.threads = 3;
-    credited.least_shared = 1;
+    credited.min_shared = 1;
     REQUIRE(run_ways(fabric, traffic, ways, lanes, credited).starts == first.starts);
   }
 }

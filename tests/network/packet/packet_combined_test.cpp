@@ -62,7 +62,7 @@ void require_same(const TestFabric& fabric, const Traffic& traffic, PacketOption
   options.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
   options.always_exact = random.below(2) == 0;
   options.threads = 1 + static_cast<int>(random.below(4));
-  options.least_shared = 1;
+  options.min_shared = 1;
   const CombinedRun other = run_combined(fabric, traffic, options, policy);
   REQUIRE((other.starts == run.starts));
   REQUIRE((other.arrivals == run.arrivals));

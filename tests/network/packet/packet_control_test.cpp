@@ -90,19 +90,19 @@ TEST_CASE("a window is filled and never exceeded", "[control]") {
     engine.add_connection(std::array{LinkId(2 * i), LinkId(5)});
     engine.send(i, {.time = 0, .size = 4'000'000});
   }
-  std::int64_t most = 0;
+  std::int64_t max = 0;
   std::vector<PacketEngine::Completion> completions;
   while (engine.next_border() != kNeverTime) {
     engine.run_window(completions);
     for (std::uint32_t i = 0; i < 2; ++i) {
-      most = std::max(most, engine.senders().control()->in_flight(i));
+      max = std::max(max, engine.senders().control()->in_flight(i));
       REQUIRE(engine.senders().control()->in_flight(i) <=
               engine.senders().control()->control(i).window().count());
     }
   }
   REQUIRE(completions.size() == 2);
   REQUIRE(engine.senders().control()->in_flight(0) == 0);
-  REQUIRE(most > engine.senders().control()->control(0).window().count() - 4178);
+  REQUIRE(max > engine.senders().control()->control(0).window().count() - 4178);
   // T: a full packet there, its ACK back, and one packet more.
   const Bytes bdp = engine.senders().control()->control(0).window();
   const SimTime rtt = (334'240_ps + 1_us) * 2 + (6'880_ps + 1_us) * 2 + 334'240_ps;
@@ -156,9 +156,9 @@ class Starter final : public EventHandler {
 struct SharedLink {
   double use = 0.0;       // Of its rate.
   double fairness = 0.0;  // Jain's index of the bytes of the flows.
-  double least = 0.0;     // Share of the smallest flow, of an equal one.
+  double min = 0.0;       // Share of the smallest flow, of an equal one.
   double mean_queue = 0.0;
-  std::int64_t most_queued = 0;
+  std::int64_t max_queued = 0;
   double mean_delay = 0.0;   // Of the queue, in seconds,
   double mean_target = 0.0;  // and Swift's target of the round trip.
 };
@@ -191,7 +191,7 @@ SharedLink share_link(std::uint32_t flows, const PacketOptions& options, SimTime
     simulator.run_until(now);
     const std::int64_t queued = engine.port(LinkId(2 * flows + 1))->queued_bytes;
     seen.mean_queue += static_cast<double>(queued);
-    seen.most_queued = std::max(seen.most_queued, queued);
+    seen.max_queued = std::max(seen.max_queued, queued);
     if (const auto* swift = engine.senders().control()->control(0).as<Swift>()) {
       seen.mean_target += swift->target(1).seconds();
     }
@@ -200,15 +200,15 @@ SharedLink share_link(std::uint32_t flows, const PacketOptions& options, SimTime
   simulator.run_until(half * 2);
   double sum = 0.0;
   double squares = 0.0;
-  seen.least = 1e30;
+  seen.min = 1e30;
   for (std::uint32_t i = 0; i < flows; ++i) {
     bytes[i] += sent(2 * i);
     sum += bytes[i];
     squares += bytes[i] * bytes[i];
-    seen.least = std::min(seen.least, bytes[i]);
+    seen.min = std::min(seen.min, bytes[i]);
   }
   seen.fairness = sum * sum / squares / flows;
-  seen.least *= flows / sum;
+  seen.min *= flows / sum;
   seen.use = (bytes[flows] + sent(2 * flows + 1)) * 8 / half.seconds() / 100e9;
   seen.mean_queue /= samples;
   seen.mean_delay = seen.mean_queue * 8 / 100e9;
@@ -227,7 +227,7 @@ TEST_CASE("with HPCC flows share 95 % of a link fairly and hardly a packet waits
     REQUIRE(seen.use > 0.945);  // Additive increase adds a little to eta.
     REQUIRE(seen.use < 0.96);
     REQUIRE(seen.mean_queue < 2 * 1148);
-    REQUIRE(seen.most_queued <= 10 * 1148);
+    REQUIRE(seen.max_queued <= 10 * 1148);
   }
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("with DCTCP flows keep the queue around the threshold", "[control][lon
     const SharedLink seen = share_link(flows, options, 40_ms);
     // A step and hosts without noise: phases of packets decide who is marked (Floyd, Jacobson, On
     // traffic phase effects, 1992), and shares stay unequal, with an index of 0.7 to 1 here.
-    REQUIRE(seen.least > 0.2);
+    REQUIRE(seen.min > 0.2);
     REQUIRE(seen.use > 0.999);
     REQUIRE(seen.mean_queue > 0.75 * 300'000);
     REQUIRE(seen.mean_queue < 1.1 * 300'000);
@@ -324,7 +324,7 @@ TEST_CASE("with TIMELY flows keep a link busy and the round trip below its upper
     INFO(flows);
     const SharedLink seen = share_link(flows, options, 20_ms);
     REQUIRE(seen.use > 0.9);
-    REQUIRE(seen.least > 0.0);
+    REQUIRE(seen.min > 0.0);
     REQUIRE(seen.mean_delay < 100e-6);
   }
 }

@@ -28,7 +28,7 @@ PacketOptions with_credits(Bytes fabric) {
 
 // One message from each of `sources` to the last host; the time of the last one.
 SimTime time_to_last(const TestFabric& fabric, std::size_t sources, std::int64_t packets,
-                     const PacketOptions& options, std::int64_t* most_queued = nullptr) {
+                     const PacketOptions& options, std::int64_t* max_queued = nullptr) {
   Simulator simulator;
   Routing routing(fabric.topology, {});
   PacketNetwork network(simulator, routing, options);
@@ -39,8 +39,8 @@ SimTime time_to_last(const TestFabric& fabric, std::size_t sources, std::int64_t
   }
   simulator.run();
   REQUIRE(!network.complaint());
-  if (most_queued != nullptr) {
-    *most_queued = network.stats().packets.most_queued.count();
+  if (max_queued != nullptr) {
+    *max_queued = network.stats().packets.max_queued.count();
   }
   return std::max_element(done.events().begin(), done.events().end(),
                           [](const Woken& a, const Woken& b) { return a.time < b.time; })
@@ -80,13 +80,13 @@ TEST_CASE("an incast fills no more than the buffers, and keeps the last link bus
   const LinkSpec link = fabric_link(rate, 600_ns);
   constexpr std::size_t kSenders = 12;
   const TestFabric fabric = one_switch(kSenders + 1, link);
-  const Bytes room(kCreditBlockBytes * kMostCredits);
-  std::int64_t most_queued = 0;
-  const SimTime last = time_to_last(fabric, kSenders, 500, with_credits(room), &most_queued);
+  const Bytes room(kCreditBlockBytes * kMaxCredits);
+  std::int64_t max_queued = 0;
+  const SimTime last = time_to_last(fabric, kSenders, 500, with_credits(room), &max_queued);
   const SimTime packet = transfer_time(Bytes(kWire), rate);
   REQUIRE(last == packet * (kSenders * 500 + 1) + link.latency * 2);
-  REQUIRE(most_queued <= room.count() * static_cast<std::int64_t>(kSenders));
-  REQUIRE(most_queued > room.count() * static_cast<std::int64_t>(kSenders) / 2);
+  REQUIRE(max_queued <= room.count() * static_cast<std::int64_t>(kSenders));
+  REQUIRE(max_queued > room.count() * static_cast<std::int64_t>(kSenders) / 2);
 }
 
 TEST_CASE("the time without credits is counted") {

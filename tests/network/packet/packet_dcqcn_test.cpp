@@ -151,7 +151,7 @@ TEST_CASE("a long incast keeps its queue between empty and Kmax, and the link bu
       REQUIRE(run.stats.drops == 0);
       REQUIRE(later.queue_mean > 0.2 * static_cast<double>(red.kmin.count()));
       REQUIRE(later.queue_mean < static_cast<double>(red.kmax.count()));
-      REQUIRE(static_cast<double>(later.queue_most) < 1.15 * static_cast<double>(red.kmax.count()));
+      REQUIRE(static_cast<double>(later.queue_max) < 1.15 * static_cast<double>(red.kmax.count()));
       REQUIRE(later.used > 0.99);
     }
   }
@@ -220,7 +220,7 @@ TEST_CASE("85 us of feedback delay make ten flows swing, and not two", "[dcqcn]"
   const IncastSummary ten = settled(fluid_incast(10, far));
   REQUIRE(ten.used < 0.97);
   REQUIRE(ten.queue_deviation > 1.8 * settled(fluid_incast(10, near)).queue_deviation);
-  REQUIRE(ten.queue_least == 0);
+  REQUIRE(ten.queue_min == 0);
 }
 
 TEST_CASE("where marking stays linear more flows destabilise and many more stabilise", "[dcqcn]") {
@@ -260,8 +260,8 @@ TEST_CASE("ten times the additive increase makes the queue swing and run empty",
   incast.options.dcqcn = settings;
   const IncastSummary steep = settled(incast);
   REQUIRE(steep.queue_deviation > 2 * usual.queue_deviation);
-  REQUIRE(steep.queue_least == 0);
-  REQUIRE(usual.queue_least > 0);
+  REQUIRE(steep.queue_min == 0);
+  REQUIRE(usual.queue_min > 0);
   REQUIRE(steep.used < usual.used - 0.01);
 }
 
@@ -276,18 +276,18 @@ TEST_CASE("flows at line rate from the start need a bound on the queue to settle
   REQUIRE(settles.queue_mean < 1'600'000);
   incast.options.pfc = false;
   const IncastSummary runs_away = summarise(incast, run_long_incast(incast, 100_ms), 50_ms, 100_ms);
-  REQUIRE(runs_away.queue_least > 100'000'000);
+  REQUIRE(runs_away.queue_min > 100'000'000);
   REQUIRE(runs_away.share_error > 0.5);
 }
 
 TEST_CASE("a rate of nothing would never send again, and is refused", "[dcqcn]") {
   for (const CongestionControl control :
        {CongestionControl::DcqcnNic, CongestionControl::DcqcnPaper}) {
-    REQUIRE(dcqcn_settings(control, gigabits_per_second(40)).least > Bandwidth(0));
+    REQUIRE(dcqcn_settings(control, gigabits_per_second(40)).min > Bandwidth(0));
   }
   LongIncast incast = paper(2);
   DcqcnSettings settings = dcqcn_settings(CongestionControl::DcqcnPaper, incast.link.bandwidth);
-  settings.least = Bandwidth(0);
+  settings.min = Bandwidth(0);
   incast.options.dcqcn = settings;
   REQUIRE_THROWS_WITH(run_long_incast(incast, 1_ms),
                       "packet engine: expected a least rate of DCQCN of at least 1 bit/s, found 0");

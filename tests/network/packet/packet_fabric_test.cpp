@@ -21,8 +21,8 @@ TEST_CASE("a path is the ports of its links, and links in use have one port each
   const TestFabric network = one_switch(3, kFabricLink);
   PacketFabric fabric(network.topology, line_options());
   // Links from hosts are even.
-  const Picoseconds least = fabric.add_path(std::array{LinkId(0), LinkId(3)});
-  REQUIRE(least == 1'000'000 + 72 * 80);
+  const Picoseconds min = fabric.add_path(std::array{LinkId(0), LinkId(3)});
+  REQUIRE(min == 1'000'000 + 72 * 80);
   static_cast<void>(fabric.add_path(std::array{LinkId(4), LinkId(3)}));
   REQUIRE(fabric.positions() == std::vector<std::uint32_t>{0, 1, 2, 1});
   REQUIRE(fabric.ports().size() == 3);

@@ -38,7 +38,7 @@ CreditSettings settings_at_port(const PacketEngine& engine) {
 
 struct IncastRun {
   std::vector<Picoseconds> ends;  // By sender.
-  std::int64_t most_queued = 0;
+  std::int64_t max_queued = 0;
   CreditSettings credits;
   Picoseconds last = 0;
 };
@@ -60,7 +60,7 @@ IncastRun run_credited_incast(std::uint32_t senders, std::int64_t packets,
   }
   REQUIRE(engine.incomplete() == 0);
   REQUIRE(engine.port(last)->counters.packets == senders * static_cast<std::uint64_t>(packets));
-  run.most_queued = engine.port(last)->counters.most_queued;
+  run.max_queued = engine.port(last)->counters.max_queued;
   run.credits = settings_at_port(engine);
   return run;
 }
@@ -87,9 +87,9 @@ TEST_CASE("an incast under receiver credits drains at the rate of the link", "[g
       // What nobody asked for, once; then what may be on its way, and what senders overdraw.
       const std::int64_t unasked = run.credits.speculative.count() + 4178;
       const std::int64_t granted = run.credits.window.count() + 4178;
-      REQUIRE(run.most_queued <= std::max(senders * unasked, granted));
-      const auto [least, most] = std::minmax_element(run.ends.begin(), run.ends.end());
-      REQUIRE(*most - *least <= 2 * senders * kSlot);
+      REQUIRE(run.max_queued <= std::max(senders * unasked, granted));
+      const auto [min, max] = std::minmax_element(run.ends.begin(), run.ends.end());
+      REQUIRE(*max - *min <= 2 * senders * kSlot);
     }
   }
 }
@@ -106,8 +106,8 @@ TEST_CASE("credits keep the queue of an incast small where windows at senders do
     engine.send(i, {.time = 0, .size = 4'096'000});
   }
   static_cast<void>(run_windows(engine));
-  REQUIRE(credits.most_queued * 100 < engine.port(LinkId(2 * kSenders + 1))->counters.most_queued);
-  REQUIRE(credits.most_queued < 20 * 4178);
+  REQUIRE(credits.max_queued * 100 < engine.port(LinkId(2 * kSenders + 1))->counters.max_queued);
+  REQUIRE(credits.max_queued < 20 * 4178);
 }
 
 TEST_CASE("flows that begin later get the same share as those before", "[grants]") {
@@ -146,7 +146,7 @@ TEST_CASE("a slow receiver that grants gets all, as fast as it drains", "[grants
   std::vector<Picoseconds> ends;
   for (const int threads : {1, 3}) {
     options.threads = threads;
-    options.least_shared = 1;
+    options.min_shared = 1;
     PacketEngine engine(fabric.topology, options);
     for (std::uint32_t i = 0; i < 2; ++i) {
       engine.add_connection(std::array{LinkId(2 * i), LinkId(5)});
@@ -175,7 +175,7 @@ TEST_CASE("it changes nothing when a connection over a longer path is set up", "
   std::get<CreditProfile>(options.profile->rules).window = 0.5;
   const auto run = [&](int threads, SimTime set_up) {
     options.threads = threads;
-    options.least_shared = 1;
+    options.min_shared = 1;
     PacketEngine engine(fabric.topology, options);
     for (std::uint32_t i = 0; i < 2; ++i) {
       engine.add_connection(std::array{LinkId(2 * i), LinkId(7)});
@@ -266,7 +266,7 @@ TEST_CASE("under credits no length of windows, way through a switch or thread ch
     options.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
     options.always_exact = random.below(2) == 0;
     options.threads = 1 + static_cast<int>(random.below(4));
-    options.least_shared = 1;
+    options.min_shared = 1;
     const TracedRun other = run_traced(fabric, traffic, options);
     REQUIRE((other.starts == run.starts));
     REQUIRE((other.arrivals == run.arrivals));

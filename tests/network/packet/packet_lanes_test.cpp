@@ -78,7 +78,7 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     REQUIRE(again.exact_windows >= run.exact_windows);
     if (seed % 4 == 0) {
       options.threads = 3;
-      options.least_shared = 1;
+      options.min_shared = 1;
       REQUIRE(run_on_paths(fabric, traffic, paths, lanes, options).starts == run.starts);
     }
   }
@@ -116,7 +116,7 @@ TEST_CASE("with one lane in use nothing is different from having none") {
     REQUIRE(run.stats.pauses == plain.stats.pauses);
     REQUIRE(run.stats.paused_time == plain.stats.paused_time);
     REQUIRE(run.stats.drops == plain.stats.drops);
-    REQUIRE(run.stats.most_queued == plain.stats.most_queued);
+    REQUIRE(run.stats.max_queued == plain.stats.max_queued);
   }
 }
 

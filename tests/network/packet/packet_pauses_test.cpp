@@ -141,7 +141,7 @@ TEST_CASE(
     options.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
     options.always_exact = random.below(2) == 0;
     options.threads = 1 + static_cast<int>(random.below(4));
-    options.least_shared = 1;
+    options.min_shared = 1;
     REQUIRE(run_on_paths(fabric, traffic, paths, lanes, options).starts == run.starts);
   }
   if (!kIsSanitized) {  // Which tries too few cases to see all of it.

@@ -97,7 +97,7 @@ TEST_CASE("percentiles of a queue that rises and falls evenly are parts of its p
   options.queue_times = true;
   const TwoToOne run(options);
   const Port& port = *run.engine.port(LinkId(5));
-  const auto peak = static_cast<double>(port.counters.most_queued);
+  const auto peak = static_cast<double>(port.counters.max_queued);
   REQUIRE(peak == Approx(kSamplesFrame * kSentPackets).epsilon(0.01));
   for (const int percent : {50, 99}) {
     const auto bytes = static_cast<double>(run.engine.queue_percentile(port, percent)->count());

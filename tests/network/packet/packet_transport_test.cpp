@@ -47,7 +47,7 @@ struct SharedRun {
   std::vector<double> sent;  // Bytes by flow.
   std::uint64_t cnps = 0;
   std::uint64_t pauses = 0;
-  std::int64_t most_queued = 0;
+  std::int64_t max_queued = 0;
   double busy = 0.0;  // Share of the line.
 };
 
@@ -69,7 +69,7 @@ SharedRun share(std::uint32_t flows, const PacketOptions& options, SimTime time)
   }
   run.cnps = network.engine().counts().cnps;
   const Port& last = *network.engine().port(LinkId(2 * flows + 1));
-  run.most_queued = last.counters.most_queued;
+  run.max_queued = last.counters.max_queued;
   run.busy = static_cast<double>(last.counters.bytes) * 8 / time.seconds() / 100e9;
   for (std::uint32_t i = 0; i < flows; ++i) {
     run.pauses += network.engine().port(LinkId(2 * i))->counters.pauses_received;
@@ -151,7 +151,7 @@ TEST_CASE("what is slower than the first link paces a connection from the start"
   simulator.run();
   const Port& nic = *network.engine().port(LinkId(2));
   REQUIRE(nic.counters.packets == 1000);
-  REQUIRE(nic.counters.most_queued <= 2 * 4200);
+  REQUIRE(nic.counters.max_queued <= 2 * 4200);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::vector<SimTime> send_to_last(const Row& row, std::int64_t packets, Forwardi
   }
   if (peak != nullptr) {
     const LinkId last(row.topology.link_count() - 1);
-    *peak = static_cast<std::uint64_t>(network.engine().port(last)->counters.most_queued);
+    *peak = static_cast<std::uint64_t>(network.engine().port(last)->counters.max_queued);
   }
   return times;
 }

@@ -194,7 +194,7 @@ TEST_CASE("new paths after failures, packet by packet against an ordinary simula
     REQUIRE((is_whole || stats.failures > 0));
     if (seed % 4 == 0) {
       options.threads = 3;
-      options.least_shared = 1;
+      options.min_shared = 1;
       REQUIRE(run_traced(fabric, traffic, options).starts == run.starts);
     }
     moved += reroutes.size();

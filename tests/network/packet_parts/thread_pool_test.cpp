@@ -62,7 +62,7 @@ struct ThreadedRun {
 ThreadedRun run_threaded(const TestFabric& fabric, const Traffic& traffic, PacketOptions options,
                          int threads) {
   options.threads = threads;
-  options.least_shared = 0;
+  options.min_shared = 0;
   Simulator simulator;
   Routing routing(fabric.topology, kTestRouting);
   PacketNetwork network(simulator, routing, options);
@@ -75,7 +75,7 @@ ThreadedRun run_threaded(const TestFabric& fabric, const Traffic& traffic, Packe
                 counts.acks,        counts.cnps,      network.engine().stats().drops};
   for (const Port& port : network.engine().fabric().ports()) {
     const PortTally& tally = port.counters;
-    run.ports.emplace_back(tally.packets, tally.bytes, tally.most_queued, tally.pauses_received);
+    run.ports.emplace_back(tally.packets, tally.bytes, tally.max_queued, tally.pauses_received);
   }
   run.fingerprint = simulator.fingerprint();
   const auto samples = network.samples();

@@ -53,7 +53,7 @@ TEST_CASE("devices are named by kind, name, pattern and list") {
                 "server1/gpu2"});
 }
 
-TEST_CASE("a star stands for text without a slash, brackets for a range of numbers") {
+TEST_CASE("a star represents text without a slash, brackets for a range of numbers") {
   REQUIRE(matches_pattern("server12/nic0", "server*/nic0"));
   REQUIRE(matches_pattern("server12/nic0", "*/*"));
   REQUIRE(matches_pattern("server12/nic0", "s*1*/n**0"));

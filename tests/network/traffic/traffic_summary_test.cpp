@@ -62,9 +62,9 @@ TEST_CASE("times and slowdowns have the percentiles of Samples", "[traffic]") {
   REQUIRE(fct.p90 == Approx(times.percentile(90)));
   REQUIRE(fct.p99 == Approx(times.percentile(99)));
   REQUIRE(fct.p999 == Approx(times.percentile(99.9)));
-  REQUIRE(fct.most == times.max());
+  REQUIRE(fct.max == times.max());
   // A thousand bytes take a microsecond alone.
-  REQUIRE(summary.groups[0].slowdown->most == Approx(fct.most));
+  REQUIRE(summary.groups[0].slowdown->max == Approx(fct.max));
   REQUIRE(summary.groups[1].flows == 0);
   REQUIRE(!summary.groups[1].fct_us);
   REQUIRE(summary.all.flows == 1001);
@@ -75,8 +75,8 @@ TEST_CASE("goodput of a source counts the time in which it had a flow under way"
   const TrafficSummary summary =
       summary_of({record(1_us, 3_us, Bytes(1000)), record(1_us, 6_us, Bytes(500), 1),
                   record(2_us, 4_us, Bytes(1000)), record(9_us, 10_us, Bytes(1000))});
-  REQUIRE(summary.all.goodput_most_gbps == Approx(8.0 * 3000 / 4000));
-  REQUIRE(summary.all.goodput_least_gbps == Approx(8.0 * 500 / 5000));
+  REQUIRE(summary.all.goodput_max_gbps == Approx(8.0 * 3000 / 4000));
+  REQUIRE(summary.all.goodput_min_gbps == Approx(8.0 * 500 / 5000));
   REQUIRE(summary.all.goodput_mean_gbps == Approx((6.0 + 0.8) / 2));
   REQUIRE(summary.all.makespan == 9_us);
   REQUIRE(summary.makespan == 9_us);
@@ -111,12 +111,12 @@ TEST_CASE("slowdowns are told apart by decades of size", "[traffic]") {
                   record(0_us, 200_us, Bytes(99'999)), record(0_us, 1_s, Bytes(500'000'000))});
   const std::vector<SizeBin>& bins = summary.all.bins;
   REQUIRE(bins.size() == 3);
-  REQUIRE(bins[0].least == Bytes(0));
+  REQUIRE(bins[0].min == Bytes(0));
   REQUIRE(bins[0].below == Bytes(10'000));
   REQUIRE(bins[0].flows == 1);
   REQUIRE(bins[1].flows == 2);
   REQUIRE(bins[1].slowdown.mean == Approx(2.0).epsilon(1e-4));
-  REQUIRE(bins[2].least == Bytes(100'000'000));
+  REQUIRE(bins[2].min == Bytes(100'000'000));
   REQUIRE(!bins[2].below);
 }
 

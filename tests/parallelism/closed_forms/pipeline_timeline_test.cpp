@@ -133,7 +133,7 @@ TEST_CASE("orders and times of small pipelines are those of the papers", "[pipel
     }
     const std::vector<int> peaks = integers(results.required("peak_activations"));
     for (int rank = 0; rank < shape.ranks; ++rank) {
-      REQUIRE(unit.most_activations(rank) == peaks[static_cast<std::size_t>(rank)]);
+      REQUIRE(unit.max_activations(rank) == peaks[static_cast<std::size_t>(rank)]);
     }
     ++cases;
   }
@@ -158,7 +158,7 @@ TEST_CASE("large pipelines take the times that an independent scheduler found", 
     REQUIRE(run("comm").longest_span() == units(integer(node, "comm_max_span")));
     int peak = 0;
     for (int rank = 0; rank < shape.ranks; ++rank) {
-      peak = std::max(peak, unit.most_activations(rank));
+      peak = std::max(peak, unit.max_activations(rank));
     }
     REQUIRE(peak == integer(node, "max_peak_activations"));
     ++cases;
@@ -233,12 +233,12 @@ TEST_CASE("V-Half and V-Min pay with bubbles for their memory", "[pipeline]") {
     };
     INFO("p " << p);
     const double half = bubble(&kVHalf, {1, 1, 1, 0});
-    const double least = bubble(&kVMin, {1, 1, 1, 0});
+    const double min = bubble(&kVMin, {1, 1, 1, 0});
     // The authors' generator, which also moves forwards, needs 3 p - 7, or 3 p - 4 for odd p.
     REQUIRE(half >= 3 * p - 7);
     REQUIRE(half <= 3.1 * p);
     // It needs 4 p - 5 as well, or 4 p - 7 where 3 divides p.
-    REQUIRE(least == 4 * p - 5);
+    REQUIRE(min == 4 * p - 5);
     REQUIRE(bubble(&kVMin, {10, 11, 7, 2}) > bubble(&kVHalf, {10, 11, 7, 2}));
   }
 }

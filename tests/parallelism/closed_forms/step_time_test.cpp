@@ -108,7 +108,7 @@ TEST_CASE("equal stages wait (p - 1) / m of what they compute", "[step]") {
   REQUIRE(result.parts[StepPart::Bubble].seconds() == Approx(computed * 3.0 / 8.0).epsilon(0.02));
 }
 
-TEST_CASE("traffic that runs beside computation shows in part", "[step]") {
+TEST_CASE("traffic that runs overlapped with computation shows in part", "[step]") {
   TestStep step = llama({.tensor = 8, .has_sequence_parallelism = true, .data = 2});
   const StepTime exposed = step.run();
   step.overlap = {.tensor = true, .data = true};
@@ -280,7 +280,7 @@ TEST_CASE("what is not modelled is refused in one line", "[step]") {
                                "ranks with the same, found 2"));
 }
 
-TEST_CASE("what runs beside computation is the choice of the workload, or of the software",
+TEST_CASE("what runs overlapped with computation is the choice of the workload, or of the software",
           "[step]") {
   const SoftwareProfile software = shipped_software("nemo");
   REQUIRE(overlap_of({}, software).tensor);

@@ -171,7 +171,7 @@ TEST_CASE("groups of a plan take as long as together on one network", "[graph_ne
 
 // Reductions beside transfers between stages and tokens on their way to experts, on the same NICs
 // and oversubscribed links, where groups of one kind share in both. On the shared network traffic
-// is not slower beside computation: rates without that, here.
+// is not slower overlapped with computation: rates without that, here.
 TEST_CASE("what kinds of traffic take from each other is little of a step", "[graph_network]") {
   Model dense = load_model(kConfigsFolder / "workloads/models/llama-3-8b.yaml");
   Model experts = load_model(kConfigsFolder / "workloads/models/mixtral-8x7b.yaml");

@@ -114,7 +114,7 @@ TEST_CASE("both ends of a rendezvous begin and end together", "[graph_runner]") 
   }
 }
 
-TEST_CASE("traffic beside computation takes the longer of both and a share of the shorter",
+TEST_CASE("traffic overlapped with computation takes the longer of both and a share of the shorter",
           "[graph_runner]") {
   const std::int32_t share_ppm = 250'000;
   for (const int traffic : {2, 8, 30}) {

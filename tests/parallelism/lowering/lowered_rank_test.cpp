@@ -63,7 +63,7 @@ TEST_CASE("phases of a unit follow each other, and the host runs beside all of t
   REQUIRE(item.graph.dependencies().size() == 2);
 }
 
-TEST_CASE("messages beside computation have streams of their own", "[lowered_rank]") {
+TEST_CASE("messages overlapped with computation have streams of their own", "[lowered_rank]") {
   RankCase item;
   LoweredRank rank(0, item.graph, item.communicators);
   rank.compute("work", StepPart::Linear, 1_us);

@@ -61,7 +61,7 @@ TEST_CASE("a step with one worker and one server is the sum of what it does", "[
   ServerCase one{.servers = {.count = 1, .steps = 1}, .nodes = 2, .gpus = 1};
   const ParameterServerRun run = one.run();
   REQUIRE(run.workers == 1);
-  REQUIRE(run.staleness.most == 0);
+  REQUIRE(run.staleness.max == 0);
   // Embedding and head of 16384 x 4096 each, two layers of 218,112,000 and the last norm: buckets
   // of at least 40 million are head, layer 1, layer 0 and the embedding; updates take 30 bytes.
   const std::int64_t head = std::int64_t{16384} * 4096 + 4096;
@@ -84,13 +84,13 @@ TEST_CASE("a step with one worker and one server is the sum of what it does", "[
 TEST_CASE("the bound 0 is synchronous, and one beyond all steps is asynchronous", "[servers]") {
   ServerCase step{.servers = {.count = 2, .steps = 4}, .gpus = 4, .jitter = kNoise};
   const ParameterServerRun synchronous = step.with(0);
-  REQUIRE(synchronous.staleness.most == 0);
+  REQUIRE(synchronous.staleness.max == 0);
   const ParameterServerRun free = step.with(std::nullopt);
   const ParameterServerRun far = step.with(4);
   REQUIRE(far.finish == free.finish);
   REQUIRE(far.step.parts == free.step.parts);
   REQUIRE(far.staleness.mean == free.staleness.mean);
-  REQUIRE(free.staleness.most > 0);
+  REQUIRE(free.staleness.max > 0);
   REQUIRE(free.finish < synchronous.finish);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("weights are never older than the bound, and waiting falls with it", "
   for (const int bound : {1, 2, 3}) {
     INFO("bound " << bound);
     const ParameterServerRun run = step.with(bound);
-    REQUIRE(run.staleness.most <= bound);
+    REQUIRE(run.staleness.max <= bound);
     REQUIRE(run.finish < synchronous);
     REQUIRE(run.step.parts.total() == run.step.time);
   }

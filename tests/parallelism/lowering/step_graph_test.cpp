@@ -281,9 +281,9 @@ TEST_CASE("beside gradients and weights of a pipeline the graph is no slower tha
       const StepGraphRun graph = step.graph();
       // Ranks that end early reduce and optimise while the others still compute; jitter is at most
       // a hundredth of that.
-      const SimTime most = closed.parts[StepPart::Data] + closed.parts[StepPart::Optimizer];
+      const SimTime max = closed.parts[StepPart::Data] + closed.parts[StepPart::Optimizer];
       REQUIRE(graph.step.time <= closed.time);
-      REQUIRE(graph.step.time >= closed.time - most - SimTime(most.picoseconds() / 100));
+      REQUIRE(graph.step.time >= closed.time - max - SimTime(max.picoseconds() / 100));
     }
   }
 }

@@ -26,12 +26,12 @@ struct WalkCase {
   }
 };
 
-Bytes most(const RankMemory& memory, MemoryClass memory_class) {
-  Bytes most_yet;
+Bytes max(const RankMemory& memory, MemoryClass memory_class) {
+  Bytes max_yet;
   for (const MemoryMoment& moment : memory.profile) {
-    most_yet = std::max(most_yet, moment.use[memory_class]);
+    max_yet = std::max(max_yet, moment.use[memory_class]);
   }
-  return most_yet;
+  return max_yet;
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_CASE("passes that are recalled are as if they were walked again", "[memory-
           rank_memory(test.model, plan, test.settings, {}, rank, RepeatedPasses::WalkAgain);
       INFO("rank " << rank << ", " << to_string(plan.schedule));
       REQUIRE(recalled.peak == walked.peak);
-      REQUIRE(recalled.most_activations == walked.most_activations);
+      REQUIRE(recalled.max_activations == walked.max_activations);
       REQUIRE(recalled.host.activations == walked.host.activations);
       REQUIRE(recalled.profile.size() == walked.profile.size());
       for (std::size_t i = 0; i < walked.profile.size(); ++i) {
@@ -99,7 +99,7 @@ TEST_CASE("an offloaded optimizer is in host memory, and nowhere else", "[memory
   plan.zero_stage = 0;  // Then the gradients of a layer are there, and no others.
   const RankMemory whole = test.walk(plan);
   REQUIRE(whole.profile.back().use[MemoryClass::Gradients] == Bytes(0));
-  REQUIRE(most(whole, MemoryClass::GatheredWeights) >=
+  REQUIRE(max(whole, MemoryClass::GatheredWeights) >=
           Bytes(4 * rank_parameters(test.model, test.model.layers.front(), plan).total()));
   REQUIRE(whole.host.optimizer == Bytes(12 * parameters_of(test.model).total()));
 }
@@ -125,9 +125,9 @@ TEST_CASE("of offloaded activations two layers are on the GPU", "[memory-walk]")
     const std::int64_t layers = 32 / pipeline;
     // 1F1B has as many micro-batches alive on the first rank as there are ranks.
     REQUIRE(memory.host.activations == layer * layers * pipeline);
-    REQUIRE(most(before, MemoryClass::Activations) >= layer * layers * pipeline);
-    REQUIRE(most(memory, MemoryClass::Activations) == layer * 2);
-    REQUIRE(memory.most_activations == before.most_activations);
+    REQUIRE(max(before, MemoryClass::Activations) >= layer * layers * pipeline);
+    REQUIRE(max(memory, MemoryClass::Activations) == layer * 2);
+    REQUIRE(memory.max_activations == before.max_activations);
   }
 }
 

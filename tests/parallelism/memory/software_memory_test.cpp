@@ -17,7 +17,7 @@ SoftwareProfile software_named(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a software profile stands for a stack", "[memory]") {
+TEST_CASE("a software profile represents a stack", "[memory]") {
   const MemorySettings core = memory_settings(software_named("megatron-core"));
   REQUIRE(core.weight_gradients == WeightGradientBuffer::CachedByShape);
   REQUIRE(core.activations.attention == AttentionKernel::Flash);
@@ -69,10 +69,10 @@ TEST_CASE("what experts keep is that of the fullest rank, in each layer as its t
   REQUIRE((kept({.imbalance = 4.0}) - kept({.imbalance = 2.0})).count() ==
           (of_layer * 2 * 32).count());
   REQUIRE(kept({.imbalance = 4.0, .capacity = 2.0}) == kept({.imbalance = 2.0}));
-  const auto of_five = [](double most) {
+  const auto of_five = [](double max) {
     return ExpertLoads{
         .layers = {
-            {.first = 3, .last = 7, .loads = {8.0 - most, most, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}}}};
+            {.first = 3, .last = 7, .loads = {8.0 - max, max, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}}}};
   };
   REQUIRE((kept(of_five(6.0)) - kept(of_five(4.0))).count() == (of_layer * 2 * 5).count());
   REQUIRE(kept({.imbalance = 2.0}) > kept(of_five(2.0)));

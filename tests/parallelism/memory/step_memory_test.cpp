@@ -55,14 +55,13 @@ const std::map<std::string, const PipelineSchedule*> kNames = {{"gpipe", &kGPipe
                                                                {"dualpipe", &kDualPipe}};
 
 // The most activations of a rank, in forwards of one micro-batch through its chunks.
-double most_alive(const PipelineSchedule* schedule, int ranks, int chunks, int micro_batches,
-                  int rank) {
+double max_alive(const PipelineSchedule* schedule, int ranks, int chunks, int micro_batches,
+                 int rank) {
   const Model model = shipped("gpt-3-175b");
   const ParallelPlan plan{
       .pipeline = ranks, .schedule = schedule, .chunks = chunks, .global_batch = micro_batches};
   const StepMemory memory = evenly(model, plan);
-  return static_cast<double>(memory.ranks[static_cast<std::size_t>(rank)].most_activations) /
-         chunks;
+  return static_cast<double>(memory.ranks[static_cast<std::size_t>(rank)].max_activations) / chunks;
 }
 
 }  // namespace
@@ -123,17 +122,17 @@ TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
   const int m = 32;
   for (int rank = 0; rank < p; ++rank) {
     INFO("rank " << rank);
-    REQUIRE(most_alive(&kGPipe, p, 1, m, rank) == m);
-    REQUIRE(most_alive(&kOneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
-    REQUIRE(most_alive(&kZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
-    REQUIRE(most_alive(&kZeroBubbleV, p, 2, m, rank) <= p);
-    REQUIRE(most_alive(&kDualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
+    REQUIRE(max_alive(&kGPipe, p, 1, m, rank) == m);
+    REQUIRE(max_alive(&kOneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
+    REQUIRE(max_alive(&kZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
+    REQUIRE(max_alive(&kZeroBubbleV, p, 2, m, rank) <= p);
+    REQUIRE(max_alive(&kDualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
   }
-  REQUIRE(most_alive(&kZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
-  REQUIRE(most_alive(&kOneForwardOneBackward, p, 1, 3, 0) == 3);
+  REQUIRE(max_alive(&kZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
+  REQUIRE(max_alive(&kOneForwardOneBackward, p, 1, 3, 0) == 3);
   // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
   for (const int v : {2, 3, 4}) {
-    REQUIRE(most_alive(&kInterleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
+    REQUIRE(max_alive(&kInterleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
   }
 }
 
@@ -161,7 +160,7 @@ TEST_CASE("counts of living passes are those of the golden schedules", "[memory]
     const std::vector<ConfigNode> ranks = peaks->items();
     REQUIRE(ranks.size() == memory.ranks.size());
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      REQUIRE(memory.ranks[rank].most_activations == ranks[rank].as_integer(0, 1024));
+      REQUIRE(memory.ranks[rank].max_activations == ranks[rank].as_integer(0, 1024));
       ++compared;
     }
   }
@@ -181,7 +180,7 @@ TEST_CASE("activations of the first rank are those of its layers alive", "[memor
   const StepMemory memory = evenly(model, plan, settings);
   const std::int64_t layer = 34 * 2048 * 12288 / 8;
   // 31 chunks of four layers, and the mask of the embedding for each micro-batch in the first one.
-  REQUIRE(memory.ranks.front().most_activations == 31);
+  REQUIRE(memory.ranks.front().max_activations == 31);
   const Bytes activations = memory.ranks.front().highest().use[MemoryClass::Activations];
   REQUIRE(activations.count() - 31 * 4 * layer == 16 * 2048 * 12288 / 8);
 }
@@ -212,7 +211,7 @@ TEST_CASE("a gathered layer and the next stand beside the shards", "[memory]") {
   const ParallelPlan plan{.data = 8, .zero_stage = 3, .global_batch = 8};
   const std::int64_t layer = parameters_of(model, model.layers.front()).total();
   const std::int64_t embedding = model.vocabulary * model.hidden;
-  const auto most = [&](int prefetched) {
+  const auto max = [&](int prefetched) {
     MemorySettings settings = memory_settings("pytorch-fsdp");
     settings.prefetched_units = prefetched;
     const StepMemory memory = evenly(model, plan, settings);
@@ -220,8 +219,8 @@ TEST_CASE("a gathered layer and the next stand beside the shards", "[memory]") {
     return memory.ranks.front().profile.front().use[MemoryClass::GatheredWeights].count();
   };
   // The last norm and the head come last, alone.
-  REQUIRE(most(0) == 2 * (embedding + model.hidden));
-  REQUIRE(most(2) == 2 * (embedding + model.hidden));
+  REQUIRE(max(0) == 2 * (embedding + model.hidden));
+  REQUIRE(max(2) == 2 * (embedding + model.hidden));
   REQUIRE(
       evenly(model, {.zero_stage = 3}).ranks.front().highest().use[MemoryClass::GatheredWeights] ==
       Bytes());

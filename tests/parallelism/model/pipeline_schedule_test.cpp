@@ -102,16 +102,16 @@ TEST_CASE("a backward is split where the row says so", "[pipeline]") {
 
 TEST_CASE("the most activations are those of the closed forms", "[pipeline]") {
   for (const PipelineShape& shape : many_shapes()) {
-    for (int rank = 0; shape.schedule->most_activations != nullptr && rank < shape.ranks; ++rank) {
+    for (int rank = 0; shape.schedule->max_activations != nullptr && rank < shape.ranks; ++rank) {
       int held = 0;
-      int most = 0;
+      int max = 0;
       for (const Pass& pass : passes_of(shape, rank)) {
         held += pass.kind == PassKind::Forward ? 1 : pass.kind == PassKind::InputGradient ? 0 : -1;
-        most = std::max(most, held);
+        max = std::max(max, held);
       }
       INFO(to_string(shape.schedule) << " p " << shape.ranks << " m " << shape.micro_batches
                                      << " chunks " << shape.chunks << " rank " << rank);
-      REQUIRE(most == shape.schedule->most_activations(shape, rank));
+      REQUIRE(max == shape.schedule->max_activations(shape, rank));
     }
   }
 }

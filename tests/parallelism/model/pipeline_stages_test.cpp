@@ -32,7 +32,7 @@ std::vector<int> layers_of(int layers, int pipeline, int chunks, std::vector<int
 
 }  // namespace
 
-TEST_CASE("layers are dealt out evenly, with the ends as layers where that comes out", "[stages]") {
+TEST_CASE("layers are sharded evenly, with the ends as layers where that comes out", "[stages]") {
   REQUIRE(layers_of(12, 4, 1) == std::vector<int>{3, 3, 3, 3});
   REQUIRE(layers_of(3, 1, 1) == std::vector<int>{3});
   REQUIRE(layers_of(14, 4, 1) == std::vector<int>{3, 4, 4, 3});

@@ -27,7 +27,7 @@ TableShare sum_of(const TableSharding& sharding) {
 
 }  // namespace
 
-TEST_CASE("tables are replicated, split or dealt out by their rows", "[sharding]") {
+TEST_CASE("tables are replicated, split or sharded by their rows", "[sharding]") {
   const TableSharding sharding = shard_tables(
       small_recommender(), {.replicated_rows = 10, .split_rows = 1000, .columns = 2}, 2, kRoom);
   REQUIRE(sharding.replicated.parameters == 160);

@@ -16,23 +16,23 @@ PipelineShape shape_of(const PipelineSchedule& schedule, int ranks, int micro_ba
 }
 
 // The forward passes, of both chunks, whose activations the rank holds at most.
-int most_activations(const PipelineShape& shape, int rank) {
+int max_activations(const PipelineShape& shape, int rank) {
   int held = 0;
-  int most = 0;
+  int max = 0;
   for (const Pass& pass : passes_of(shape, rank)) {
     held += pass.kind == PassKind::Forward ? 1 : 0;
     held -= pass.kind == PassKind::WeightGradient ? 1 : 0;
-    most = std::max(most, held);
+    max = std::max(max, held);
   }
-  return most;
+  return max;
 }
 
-int most_activations(const PipelineShape& shape) {
-  int most = 0;
+int max_activations(const PipelineShape& shape) {
+  int max = 0;
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    most = std::max(most, most_activations(shape, rank));
+    max = std::max(max, max_activations(shape, rank));
   }
-  return most;
+  return max;
 }
 
 // "F0" and "f0" are forwards of the two chunks, B and b gradients of inputs, W and w of weights.
@@ -57,11 +57,11 @@ TEST_CASE("V-Half holds half of the activations of 1F1B and V-Min a third", "[pi
   // With the constants of the authors' page, in activations of a micro-batch: two chunks of a rank.
   for (int p = 1; p <= 24; ++p) {
     INFO("p " << p);
-    REQUIRE(most_activations(shape_of(kVHalf, p, 6 * p)) <= 2 * ((p + 2) / 2));
-    REQUIRE(most_activations(shape_of(kVMin, p, 6 * p)) <= 2 * ((p + 4) / 3));
+    REQUIRE(max_activations(shape_of(kVHalf, p, 6 * p)) <= 2 * ((p + 2) / 2));
+    REQUIRE(max_activations(shape_of(kVMin, p, 6 * p)) <= 2 * ((p + 4) / 3));
     if (p > 1) {
-      REQUIRE(most_activations(shape_of(kVHalf, p, 6 * p)) == 2 * ((p + 2) / 2));
-      REQUIRE(most_activations(shape_of(kVMin, p, 6 * p)) == 2 * ((p + 4) / 3));
+      REQUIRE(max_activations(shape_of(kVHalf, p, 6 * p)) == 2 * ((p + 2) / 2));
+      REQUIRE(max_activations(shape_of(kVMin, p, 6 * p)) == 2 * ((p + 4) / 3));
     }
   }
 }
@@ -72,9 +72,8 @@ TEST_CASE("few micro-batches need hardly more memory than many", "[pipeline]") {
       INFO("p " << p << " m " << m);
       // Fewer than ranks: the gradients of weights of V-Half wait while forwards are left.
       const int more = m < p ? 1 : 0;
-      REQUIRE(most_activations(shape_of(kVHalf, p, m)) <=
-              std::min(2 * m, 2 * ((p + 2) / 2) + more));
-      REQUIRE(most_activations(shape_of(kVMin, p, m)) <= std::min(2 * m, 2 * ((p + 4) / 3)));
+      REQUIRE(max_activations(shape_of(kVHalf, p, m)) <= std::min(2 * m, 2 * ((p + 2) / 2) + more));
+      REQUIRE(max_activations(shape_of(kVMin, p, m)) <= std::min(2 * m, 2 * ((p + 4) / 3)));
     }
   }
 }

@@ -13,8 +13,8 @@ TEST_CASE("interleaved ranks warm up with twice the forwards of 1F1B", "[pipelin
     for (int rank = 0; rank < ranks; ++rank) {
       const int warm_up = ranks - 1 - rank;
       REQUIRE(passes_of(shape, rank).size() == passes_of(interleaved, rank).size());
-      REQUIRE(kInterleaved.most_activations(interleaved, rank) ==
-              kOneForwardOneBackward.most_activations(shape, rank) + warm_up);
+      REQUIRE(kInterleaved.max_activations(interleaved, rank) ==
+              kOneForwardOneBackward.max_activations(shape, rank) + warm_up);
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With round rates, times are the operations of the formulas; the numbers are worked out by hand.
+// With round rates, times are the operations of the formulas; the numbers are computed by hand.
 #include "support/catch.h"
 
 #include "parallelism/operators/operator_time.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sim/config_error.h"
-#include "support/foreign.h"
+#include "support/imported_workloads.h"
 
 namespace trainyard {
 

@@ -118,7 +118,7 @@ TEST_CASE("an uneven exchange takes as long as an even one of the largest sender
     const SimTime even =
         run_collective(cluster, {.operation = Operation::AllToAll,
                                  .algorithm = &kDirect,
-                                 .size = Bytes(kSamples * ranks * sharding.most_summed() * 2)})
+                                 .size = Bytes(kSamples * ranks * sharding.max_summed() * 2)})
             .time;
     INFO(nodes << " nodes: " << uneven.seconds() << " and " << even.seconds());
     REQUIRE(even >= uneven);

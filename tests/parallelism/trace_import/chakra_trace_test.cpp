@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of small traces are worked out by hand for a network on which a message takes 1 us and 1 ns
+// Times of small traces are computed by hand for a network on which a message takes 1 us and 1 ns
 // for each byte: a sum of 2000 bytes over a ring of two takes two rounds of 2 us.
 #include "support/catch.h"
 
@@ -10,20 +10,20 @@
 
 #include "support/chakra_writer.h"
 #include "support/effort.h"
-#include "support/foreign.h"
 #include "support/golden_errors.h"
+#include "support/imported_workloads.h"
 
 namespace trainyard {
 namespace {
 
 using namespace literals;
 
-ForeignWorkload chakra(const std::vector<std::string>& texts, int gpus = 2) {
-  return foreign_workload(ForeignFormat::Chakra, foreign_files(texts), gpus);
+ImportedWorkload chakra(const std::vector<std::string>& texts, int gpus = 2) {
+  return imported_workload(ImportedFormat::Chakra, imported_files(texts), gpus);
 }
 
 std::string chakra_error(const std::vector<std::string>& texts) {
-  return foreign_error(ForeignFormat::Chakra, foreign_files(texts), 2);
+  return imported_error(ImportedFormat::Chakra, imported_files(texts), 2);
 }
 
 // A message of 1000 bytes with tag 5.
@@ -46,7 +46,7 @@ std::string three_nodes(std::uint64_t bytes, std::uint64_t work = 5) {
 }  // namespace
 
 TEST_CASE("nodes take their durations and what they wait for", "[chakra]") {
-  const ForeignWorkload workload = chakra({three_nodes(2'000), three_nodes(2'000, 7)});
+  const ImportedWorkload workload = chakra({three_nodes(2'000), three_nodes(2'000, 7)});
   for (const bool shares_network : {false, true}) {
     const GraphedRun run = run_round(workload, {}, shares_network);
     REQUIRE(run.result.finish == 14_us);
@@ -77,7 +77,7 @@ TEST_CASE("attributes that have no effect are named", "[chakra]") {
       {{.id = 1,
         .duration_micros = 5,
         .more = chakra_number("tensor_size", 8) + chakra_text("op_schema", "aten::mm")}});
-  REQUIRE(foreign_workload(ForeignFormat::Chakra, foreign_files({text}), 1).left_out ==
+  REQUIRE(imported_workload(ImportedFormat::Chakra, imported_files({text}), 1).left_out ==
           std::vector<std::string>{"attributes without an effect: op_schema, tensor_size"});
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("process groups are those of the trace or of a file beside it", "[chak
     }
     return chakra_file(nodes);
   };
-  const ForeignWorkload workload = chakra({text(true), text(true)});
+  const ImportedWorkload workload = chakra({text(true), text(true)});
   REQUIRE(run_round(workload).result.finish == 4_us);
   REQUIRE(workload.left_out ==
           std::vector<std::string>{"2 nodes of metadata: only what waits for them counts"});
@@ -120,11 +120,11 @@ TEST_CASE("process groups are those of the trace or of a file beside it", "[chak
           "0.file: node 1 (n1): pg_name: expected a group of --comm-groups or of a "
           "process_group:init node, found \"7\"");
   const std::vector<int> servers{0, 0, 0};
-  const ForeignTarget target{
+  const ImportedTarget target{
       .server_of_gpu = servers,
       .groups = read_comm_groups({.name = "g.json", .rank = {}, .text = R"({"7": [0, 2]})"})};
-  const ForeignWorkload one =
-      read_foreign(foreign_files({text(false)}), ForeignFormat::Chakra, target);
+  const ImportedWorkload one =
+      read_imported(imported_files({text(false)}), ImportedFormat::Chakra, target);
   REQUIRE(one.graph.ranks() == 3);
   REQUIRE(one.notes.front() ==
           "1 of 3 ranks have a trace: the others are taken to come to every call in time");
@@ -206,10 +206,11 @@ TEST_CASE("groups of ASTRA-sim are an object of lists", "[chakra]") {
 }
 
 TEST_CASE("the shipped traces run", "[chakra]") {
-  const auto folder = kConfigsFolder / "workloads/foreign/chakra-2";
-  REQUIRE(recognise_foreign(folder) == ForeignFormat::Chakra);
-  const ForeignWorkload workload = foreign_workload(
-      ForeignFormat::Chakra, read_foreign_files(folder / "trace.{rank}.et", ForeignFormat::Chakra));
+  const auto folder = kConfigsFolder / "workloads/imported/chakra-2";
+  REQUIRE(recognise_imported(folder) == ImportedFormat::Chakra);
+  const ImportedWorkload workload =
+      imported_workload(ImportedFormat::Chakra,
+                        read_imported_files(folder / "trace.{rank}.et", ImportedFormat::Chakra));
   REQUIRE(workload.graph.present().size() == 2);
   REQUIRE(workload.left_out.empty());
   REQUIRE(run_round(workload).result.finish > SimTime());

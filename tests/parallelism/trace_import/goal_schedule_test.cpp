@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of small schedules are worked out by hand for a network on which a message takes 1 us and
+// Times of small schedules are computed by hand for a network on which a message takes 1 us and
 // 1 ns for each byte.
 #include "support/catch.h"
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "support/effort.h"
-#include "support/foreign.h"
 #include "support/golden_errors.h"
+#include "support/imported_workloads.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -19,16 +19,16 @@ namespace {
 
 using namespace literals;
 
-ForeignWorkload goal(const std::string& text) {
-  return foreign_workload(ForeignFormat::Goal, foreign_files({text}));
+ImportedWorkload goal(const std::string& text) {
+  return imported_workload(ImportedFormat::Goal, imported_files({text}));
 }
 
 std::string goal_error(const std::string& text) {
-  return foreign_error(ForeignFormat::Goal, foreign_files({text}));
+  return imported_error(ImportedFormat::Goal, imported_files({text}));
 }
 
 // Of the operation that the file calls so.
-GraphTiming timing_of(const ForeignWorkload& workload, const GraphedRun& run,
+GraphTiming timing_of(const ImportedWorkload& workload, const GraphedRun& run,
                       const std::string& name) {
   for (std::uint32_t id = 0; id < workload.graph.operations().size(); ++id) {
     if (workload.graph.describe(OperationId(id)).find(name) != std::string::npos) {
@@ -55,7 +55,7 @@ const std::string kTwo =
 }  // namespace
 
 TEST_CASE("a schedule takes what its operations take, to the picosecond", "[goal]") {
-  const ForeignWorkload workload = goal(kTwo);
+  const ImportedWorkload workload = goal(kTwo);
   // 1 us of work, 1 us of latency and 3 us of bytes, 0.5 us of work.
   const GraphedRun run = run_round(workload);
   REQUIRE(run.result.finish == 5'500_ns);
@@ -70,7 +70,7 @@ TEST_CASE("a schedule takes what its operations take, to the picosecond", "[goal
 }
 
 TEST_CASE("blanks, comments and the order of blocks mean nothing", "[goal]") {
-  const ForeignWorkload workload = goal(
+  const ImportedWorkload workload = goal(
       "// A comment.\n/* num_ranks 9\n of two lines */ num_ranks 2\r\n"
       "rank 1 {\nl1: recv 3000 b from 0 tag 7 cpu 1 nic 0\n l2 : calc 500 // 900\n l2 requires l1\n"
       "}\n\nrank 0 { l1: calc 1000\nl2: send 3000b to 1 tag 7\nl2 requires l1 }");
@@ -82,7 +82,7 @@ TEST_CASE("blanks, comments and the order of blocks mean nothing", "[goal]") {
 
 TEST_CASE("computation of a cpu runs one at a time as it becomes ready", "[goal]") {
   // "late" is listed first and would hold up "early" if the order of the file counted.
-  const ForeignWorkload workload = goal(
+  const ImportedWorkload workload = goal(
       "num_ranks 2\nrank 0 {\nr: recv 1000b from 1\nlate: calc 100\nlate requires r\n"
       "early: calc 5000\nother: calc 700 cpu 1\nsend 1b to 1\n}\n"
       "rank 1 {\nsend 1000b to 0\nrecv 1b from 0\n}\n");
@@ -99,7 +99,7 @@ TEST_CASE("irequires waits for the start of an operation", "[goal]") {
       "s: send 1000b to 1\ns irequires r\nr requires w\n}\n"
       "rank 1 {\nr: recv 1000b from 0\ns: send 1000b to 0\ns requires r\n}\n";
   // The send leaves when the receive is posted, which gets its message only after that send.
-  const ForeignWorkload workload = goal(head + tail);
+  const ImportedWorkload workload = goal(head + tail);
   const GraphedRun run = run_round(workload);
   REQUIRE(timing_of(workload, run, "rank 0, send: s").start == 300_ns);
   REQUIRE(run.result.finish == 4'300_ns);
@@ -111,7 +111,7 @@ TEST_CASE("irequires waits for the start of an operation", "[goal]") {
 }
 
 TEST_CASE("a message that is there when it is asked for takes no more time", "[goal]") {
-  const ForeignWorkload workload = goal(
+  const ImportedWorkload workload = goal(
       "num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\n"
       "rank 1 {\nw: calc 9000\nr: recv 1000b from 0\nr requires w\n}\n");
   REQUIRE(run_round(workload).result.finish == 9_us);
@@ -142,7 +142,7 @@ TEST_CASE("what a schedule gets wrong is named with file and line", "[goal]") {
   REQUIRE(in_rank("send 8b to 0") == "0.file:3: expected another rank, found rank 0 itself");
   REQUIRE(in_rank("recv 8b from -1") ==
           "0.file:3: expected a rank, as which messages meet must be known before the run, found "
-          "-1, which stands for any");
+          "-1, which represents any");
   REQUIRE(in_rank("a: calc 1\na: calc 2") == "0.file:4: expected a label that is new, found \"a\"");
   REQUIRE(in_rank("a: calc 1\na requires b") ==
           "0.file:4: expected a label of rank 0, found \"b\"");
@@ -170,10 +170,10 @@ TEST_CASE("damaged schedules are read or refused in one line", "[goal]") {
 }
 
 TEST_CASE("the shipped schedule takes on one switch what its rounds take", "[goal]") {
-  const auto path = kConfigsFolder / "workloads/foreign/dissemination-8.goal";
-  REQUIRE(recognise_foreign(path) == ForeignFormat::Goal);
-  const ForeignWorkload workload =
-      foreign_workload(ForeignFormat::Goal, read_foreign_files(path, ForeignFormat::Goal));
+  const auto path = kConfigsFolder / "workloads/imported/dissemination-8.goal";
+  REQUIRE(recognise_imported(path) == ImportedFormat::Goal);
+  const ImportedWorkload workload =
+      imported_workload(ImportedFormat::Goal, read_imported_files(path, ImportedFormat::Goal));
   REQUIRE(workload.graph.ranks() == 8);
   // The last rank starts after 5.5 us; three rounds of 1 us and 65,536 ns, then 1 us. Messages of
   // ranks that are ahead of it share nothing with those on its way.

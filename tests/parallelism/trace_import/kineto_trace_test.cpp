@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of small profiles are worked out by hand for a network on which a message takes 1 us and
+// Times of small profiles are computed by hand for a network on which a message takes 1 us and
 // 1 ns for each byte: a sum of 2000 bytes over a ring of two takes two rounds of 2 us.
 #include "support/catch.h"
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "support/effort.h"
-#include "support/foreign.h"
 #include "support/golden_errors.h"
+#include "support/imported_workloads.h"
 
 namespace trainyard {
 namespace {
@@ -42,12 +42,12 @@ std::string profile(int rank, const std::vector<std::string>& events, int world 
       world, fmt::join(events, ",\n"));
 }
 
-ForeignWorkload kineto(const std::vector<std::string>& texts) {
-  return foreign_workload(ForeignFormat::Kineto, foreign_files(texts));
+ImportedWorkload kineto(const std::vector<std::string>& texts) {
+  return imported_workload(ImportedFormat::Kineto, imported_files(texts));
 }
 
 std::string kineto_error(const std::vector<std::string>& texts) {
-  return foreign_error(ForeignFormat::Kineto, foreign_files(texts));
+  return imported_error(ImportedFormat::Kineto, imported_files(texts));
 }
 
 // Both streams at work, a collective that is hidden, and a gap before the last operation.
@@ -60,7 +60,7 @@ std::vector<std::string> overlapped(double offset) {
 
 TEST_CASE("a rank without calls takes what was recorded", "[kineto]") {
   // Three streams, with gaps and operations at once.
-  const ForeignWorkload workload =
+  const ImportedWorkload workload =
       kineto({profile(0,
                       {work(1, 1000, 5), work(2, 1002.5, 10), work(3, 1004, 1), work(1, 1005, 2.25),
                        work(1, 1012.5, 4), work(3, 1013, 0.125)},
@@ -75,7 +75,7 @@ TEST_CASE("a rank without calls takes what was recorded", "[kineto]") {
 TEST_CASE("calls take what they take on the network, beside other streams", "[kineto]") {
   // The call runs from 10 to 14 us; work on the other stream from 10 to 18 us. The last operation
   // waits 2 us for its launch, as recorded.
-  const ForeignWorkload workload =
+  const ImportedWorkload workload =
       kineto({profile(0, overlapped(100)), profile(1, overlapped(500))});
   for (const bool shares_network : {false, true}) {
     const GraphedRun run = run_round(workload, {}, shares_network);
@@ -86,12 +86,12 @@ TEST_CASE("calls take what they take on the network, beside other streams", "[ki
   // With 20 times the bytes the call takes two rounds of 21 us, and the last operation waits.
   std::vector<std::string> events = overlapped(0);
   events[1] = sum(20, 10, 5, 10'000);
-  const ForeignWorkload longer = kineto({profile(0, events), profile(1, events)});
+  const ImportedWorkload longer = kineto({profile(0, events), profile(1, events)});
   REQUIRE(run_round(longer).result.finish == 10_us + 42_us + 3_us);
 }
 
-TEST_CASE("one rank stands for those that have no trace", "[kineto]") {
-  const ForeignWorkload workload = kineto({profile(1, overlapped(0))});
+TEST_CASE("one rank represents those that have no trace", "[kineto]") {
+  const ImportedWorkload workload = kineto({profile(1, overlapped(0))});
   REQUIRE(workload.graph.ranks() == 2);
   REQUIRE(workload.graph.present()[0] == 1);
   REQUIRE(run_round(workload, {}, false).result.finish == 23_us);
@@ -100,7 +100,7 @@ TEST_CASE("one rank stands for those that have no trace", "[kineto]") {
 }
 
 TEST_CASE("operations of one stream that overlap run beside each other", "[kineto]") {
-  const ForeignWorkload workload =
+  const ImportedWorkload workload =
       kineto({profile(0, {work(7, 0, 10), work(7, 9.5, 2), work(7, 5, 4)}, 1)});
   // Half a microsecond is the error of a clock: 10 and then 2 us.
   REQUIRE(run_round(workload).result.finish == 12_us);
@@ -116,8 +116,8 @@ TEST_CASE("messages of profiles meet as in NCCL", "[kineto]") {
         R"("Process Group Name": "1", "Process Group Ranks": "[0, 1]"}}}})",
         start, sends ? "send" : "recv", sends ? "Dst" : "Src", peer);
   };
-  const ForeignWorkload workload = kineto({profile(0, {work(7, 0, 4), message(true, 1, 4)}),
-                                           profile(1, {message(false, 0, 0), work(7, 9, 1)})});
+  const ImportedWorkload workload = kineto({profile(0, {work(7, 0, 4), message(true, 1, 4)}),
+                                            profile(1, {message(false, 0, 0), work(7, 9, 1)})});
   REQUIRE(run_round(workload).result.finish == 4_us + 2_us + 1_us);
   REQUIRE(kineto_error({profile(0, {message(true, 1, 4)}), profile(1, {work(7, 9, 1)})}) ==
           "0.file and 1 more: rank 0, stream 30: ncclDevKernel_SendRecv: expected a receive of "
@@ -155,15 +155,15 @@ TEST_CASE("damaged profiles are read or refused in one line", "[kineto]") {
 }
 
 TEST_CASE("the shipped profiles are found by directory and by pattern", "[kineto]") {
-  const auto folder = kConfigsFolder / "workloads/foreign/kineto-2";
-  REQUIRE(recognise_foreign(folder) == ForeignFormat::Kineto);
-  REQUIRE(recognise_foreign(folder / "trace.{rank}.json") == ForeignFormat::Kineto);
+  const auto folder = kConfigsFolder / "workloads/imported/kineto-2";
+  REQUIRE(recognise_imported(folder) == ImportedFormat::Kineto);
+  REQUIRE(recognise_imported(folder / "trace.{rank}.json") == ImportedFormat::Kineto);
   const auto time = [](const std::filesystem::path& path) {
-    const ForeignWorkload workload =
-        foreign_workload(ForeignFormat::Kineto, read_foreign_files(path, ForeignFormat::Kineto));
+    const ImportedWorkload workload = imported_workload(
+        ImportedFormat::Kineto, read_imported_files(path, ImportedFormat::Kineto));
     return run_round(workload).result.finish;
   };
-  REQUIRE(read_foreign_files(folder, ForeignFormat::Kineto).size() == 2);
+  REQUIRE(read_imported_files(folder, ImportedFormat::Kineto).size() == 2);
   REQUIRE(time(folder) > SimTime());
   REQUIRE(time(folder) == time(folder / "trace.{rank}.json"));
 }

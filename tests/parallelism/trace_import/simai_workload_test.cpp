@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of small workloads are worked out by hand for a network on which a message takes 1 us and
+// Times of small workloads are computed by hand for a network on which a message takes 1 us and
 // 1 ns for each byte: a sum of 2000 bytes over a ring of two takes two rounds of 2 us.
 #include "support/catch.h"
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "support/effort.h"
-#include "support/foreign.h"
 #include "support/golden_errors.h"
+#include "support/imported_workloads.h"
 
 namespace trainyard {
 namespace {
@@ -21,15 +21,15 @@ using namespace literals;
 
 const std::string kPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: ";
 
-ForeignWorkload simai(const std::string& text, int gpus, Folding folding = Folding::Unfolded) {
-  return foreign_workload(ForeignFormat::SimAi, foreign_files({text}), gpus, folding);
+ImportedWorkload simai(const std::string& text, int gpus, Folding folding = Folding::Unfolded) {
+  return imported_workload(ImportedFormat::SimAi, imported_files({text}), gpus, folding);
 }
 
 std::string simai_error(const std::string& text) {
-  return foreign_error(ForeignFormat::SimAi, foreign_files({text}));
+  return imported_error(ImportedFormat::SimAi, imported_files({text}));
 }
 
-SimTime time_of(const ForeignWorkload& workload, bool shares_network = true) {
+SimTime time_of(const ImportedWorkload& workload, bool shares_network = true) {
   return run_round(workload, {}, shares_network).result.finish;
 }
 
@@ -40,7 +40,7 @@ void require_time(const std::string& text, int gpus, SimTime time) {
   REQUIRE(time_of(simai(text, gpus, Folding::Folded), false) == time);
 }
 
-std::set<std::vector<int>> groups_of(const ForeignWorkload& workload, const std::string& kind) {
+std::set<std::vector<int>> groups_of(const ImportedWorkload& workload, const std::string& kind) {
   std::set<std::vector<int>> groups;
   for (const GraphCommunicator& communicator : workload.graph.communicators()) {
     if (communicator.name.substr(0, communicator.name.rfind(' ')) == kind) {
@@ -61,7 +61,8 @@ TEST_CASE("collectives of activations hold computation up", "[simai]") {
   REQUIRE(run.ranks[0][StepPart::Tensor] == 4_us);
 }
 
-TEST_CASE("gradients of weights are added up beside computation, in their order", "[simai]") {
+TEST_CASE("gradients of weights are added up overlapped with computation, in their order",
+          "[simai]") {
   // Forward 2 us; the second layer's gradients are there after 3.2 us and added up at 7.2 us, those
   // of the first one, there after 4.4 us, at 11.2 us; the update takes 0.1 us.
   const std::string layer = " -1 1000 NONE 0 500 NONE 0 700 ALLREDUCE 2000 100\n";
@@ -89,7 +90,7 @@ TEST_CASE("what is gathered is the whole for SimAI, and what a rank puts in for 
 }
 
 TEST_CASE("groups are those of SimAI", "[simai]") {
-  const ForeignWorkload workload = simai(
+  const ImportedWorkload workload = simai(
       kPolicy +
           "2 ep: 2 all_gpus: 8\n1\na -1 1 ALLREDUCE 8 1 ALLTOALL_EP 8 1 ALLREDUCE_DP_EP 8 0\n",
       8);
@@ -155,15 +156,15 @@ TEST_CASE("damaged workloads are read or refused in one line", "[simai]") {
 }
 
 TEST_CASE("the shipped workload has every kind of group", "[simai]") {
-  const auto path = kConfigsFolder / "workloads/foreign/transformer-tp2-dp4.txt";
-  REQUIRE(recognise_foreign(path) == ForeignFormat::SimAi);
-  const ForeignWorkload workload =
-      foreign_workload(ForeignFormat::SimAi, read_foreign_files(path, ForeignFormat::SimAi));
+  const auto path = kConfigsFolder / "workloads/imported/transformer-tp2-dp4.txt";
+  REQUIRE(recognise_imported(path) == ImportedFormat::SimAi);
+  const ImportedWorkload workload =
+      imported_workload(ImportedFormat::SimAi, read_imported_files(path, ImportedFormat::SimAi));
   for (const std::string kind : {"tensor", "expert", "data", "data of experts"}) {
     REQUIRE(!groups_of(workload, kind).empty());
   }
   REQUIRE(workload.left_out.empty());
-  const ForeignWorkload lonely =
+  const ImportedWorkload lonely =
       simai(kPolicy + "1 ga: 2\n1\na -1 1 ALLREDUCE 8 1 NONE 0 1 NONE 0 0\n", 2);
   REQUIRE(lonely.left_out ==
           std::vector<std::string>{"ga and vpp: without a pipeline the layers say it all",

@@ -96,8 +96,8 @@ TEST_CASE("the analytical fidelity is a lower bound, NCCL is slower than links",
   for (const Operation operation : {Operation::AllGather, Operation::ReduceScatter,
                                     Operation::AllToAll, Operation::SendReceive}) {
     INFO(to_string(operation));
-    const SimTime least = bound.collective(operation, ranks, mib(32));
-    REQUIRE(least <= flow.collective(operation, ranks, mib(32)));
+    const SimTime min = bound.collective(operation, ranks, mib(32));
+    REQUIRE(min <= flow.collective(operation, ranks, mib(32)));
   }
   REQUIRE(bound.collective(Operation::AllGather, ranks, mib(32)) <
           with_nccl.collective(Operation::AllGather, ranks, mib(32)));
@@ -128,7 +128,7 @@ TEST_CASE("groups that share no link take as long as alone, to the picosecond", 
     beside.use_plan(experts);
     REQUIRE(beside.collective(Operation::AllToAll, all, mib(64)) ==
             alone.collective(Operation::AllToAll, all, mib(64)));
-    REQUIRE(beside.least_share() == 1.0);
+    REQUIRE(beside.min_share() == 1.0);
   }
 }
 
@@ -143,12 +143,13 @@ TEST_CASE("groups that share a NIC share its rate", "[cluster-times]") {
     const SimTime alone = times.collective(Operation::AllReduce, ranks, mib(512));
     times.use_plan(plan);
     REQUIRE(times.collective(Operation::AllReduce, ranks, mib(512)) / alone > 1.7);
-    REQUIRE(times.least_share() == Approx(0.5));
+    REQUIRE(times.min_share() == Approx(0.5));
   }
 }
 
 // What the event model sees of a fabric: the same factor as the flow engine.
-TEST_CASE("sisters slow a group of NCCL's down as much as one of rings", "[cluster-times]") {
+TEST_CASE("concurrent groups slow a group of NCCL down as much as one of rings",
+          "[cluster-times]") {
   const Cluster cluster = shipped_cluster(
       "hgx-h100-clos", {.nodes = 4,
                         .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=static",
@@ -175,16 +176,16 @@ TEST_CASE("until NCCL 2.28 the GPUs of a PCIe switch take one of its NICs each",
   const Cluster cluster = shipped_cluster("dgx-a100", {.nodes = 4});
   const ParallelPlan plan{.tensor = 8, .data = 4};
   const std::vector<int> ranks = group_of(plan, RankGroupKind::Gradient, 0);
-  const auto least_share = [&](nccl::Version version) {
+  const auto min_share = [&](nccl::Version version) {
     ClusterTimes::Nccl runtime = nccl_runtime();
     runtime.version = version;
     ClusterTimes times(cluster, runtime, Fidelity::Flow);
     times.use_plan(plan);
     REQUIRE(times.collective(Operation::AllReduce, ranks, mib(512)) > SimTime());
-    return times.least_share();
+    return times.min_share();
   };
-  REQUIRE(least_share(nccl::Version::V2_28) == 1.0);
-  REQUIRE(least_share(nccl::Version::V2_30) == Approx(0.5));
+  REQUIRE(min_share(nccl::Version::V2_28) == 1.0);
+  REQUIRE(min_share(nccl::Version::V2_30) == Approx(0.5));
 }
 
 // What the bounds of a search rest on.
@@ -246,7 +247,8 @@ TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster
   REQUIRE(times.collective(Operation::AllToAll, second, mib(64)) == across);
 }
 
-// Unequal sisters: sizes at which NCCL decides differently for them, in every order of asking.
+// Unequal concurrent groups: sizes at which NCCL decides differently for them, in every order of
+// asking.
 TEST_CASE("what was asked before changes no answer", "[cluster-times][long]") {
   const Cluster racks =
       shipped_cluster("gb200-nvl72", {.nodes = 24, .settings = {"server.nvlink_domain=18"}});
@@ -296,7 +298,7 @@ TEST_CASE("what was asked before changes no answer", "[cluster-times][long]") {
 }
 
 // Below leaves of two servers, pairs of neighbours and others.
-TEST_CASE("all sisters and all messages of a stage take as long", "[cluster-times]") {
+TEST_CASE("all concurrent groups and all messages of a stage take as long", "[cluster-times]") {
   const Cluster cluster = shipped_cluster(
       "hgx-h100-clos", {.nodes = 6,
                         .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=static",

@@ -84,13 +84,13 @@ TEST_CASE("all groups of data ranks are counted, and pipelines send both ways", 
   const SoftwareProfile software = software_of(workload);
   const auto traffic =
       step_link_traffic(cluster, workload.model, plan, software, ExchangeWays::Direct);
-  double least_data = 1e300;
+  double min_data = 1e300;
   double pipeline = 0.0;
   for (const NodeId gpu : cluster.gpus) {
-    least_data = std::min(least_data, bytes_from(cluster.topology, traffic, gpu, "data"));
+    min_data = std::min(min_data, bytes_from(cluster.topology, traffic, gpu, "data"));
     pipeline += bytes_from(cluster.topology, traffic, gpu, "pipeline");
   }
-  REQUIRE(least_data > 0.0);
+  REQUIRE(min_data > 0.0);
   // Each of 4 data and 4 tensor ranks forward and back, once: no chunks.
   const double message =
       2.0 * static_cast<double>(transfer_elements(workload.model, plan, software.scatter_gather));

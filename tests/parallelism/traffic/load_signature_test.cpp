@@ -20,7 +20,7 @@ std::vector<std::int64_t> signature_of(const Cluster& cluster, std::size_t from,
   const std::vector<Load> loads{load};
   std::vector<std::int64_t> key;
   append_signature(cluster.topology, loads, connections, key);
-  key.push_back(least_rate(cluster.topology, load));
+  key.push_back(min_rate(cluster.topology, load));
   return key;
 }
 

@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-TEST_CASE("what many ask for is worked out once", "[shared-times]") {
+TEST_CASE("what many ask for is computed once", "[shared-times]") {
   SteadyGroupTimes* made = nullptr;
   SharedTimes times([&] {
     auto one = std::make_unique<SteadyGroupTimes>(1e9);

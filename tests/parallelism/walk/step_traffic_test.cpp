@@ -31,8 +31,8 @@ double others(int ranks) {
   return static_cast<double>(ranks - 1) / static_cast<double>(ranks);
 }
 
-int power(RandomStream& random, int most) {
-  return 1 << random.below(static_cast<std::uint64_t>(most) + 1);
+int power(RandomStream& random, int max) {
+  return 1 << random.below(static_cast<std::uint64_t>(max) + 1);
 }
 
 struct Case {

@@ -54,7 +54,7 @@ TEST_CASE("full recomputation runs a layer again, but no end of the model", "[un
   }
 }
 
-TEST_CASE("layers that follow one another and are equal are worked out once", "[unit_work]") {
+TEST_CASE("layers that follow one another and are equal are computed once", "[unit_work]") {
   WorkCase test;
   test.model.layers.resize(4);
   test.model.layers[2].feed_forward->size *= 2;

@@ -159,7 +159,7 @@ TEST_CASE("mistakes in workloads are one line each", "[workload]") {
 TEST_CASE("a workload of another tool is named as one", "[workload]") {
   const auto complaint = [](const std::string& name) -> std::string {
     try {
-      (void)load_workload(kConfigsFolder / "workloads" / "foreign" / name, kWorkloadModels);
+      (void)load_workload(kConfigsFolder / "workloads" / "imported" / name, kWorkloadModels);
     } catch (const ConfigError& problem) {
       const std::string text = problem.what();
       return text.substr(text.find(": expected"));

@@ -74,8 +74,8 @@ ValidationReport refit_report(bool with_left_out) {
                       .kind = ConstantKind::Time,
                       .in_file = 1e-6,
                       .start = 3e-6,
-                      .least = 1e-7,
-                      .most = 2e-6,
+                      .min = 1e-7,
+                      .max = 2e-6,
                       .spread = 2.0}};
   refit.fit.parameters = {
       {.value = std::log(2e-6), .standard_error = 0.1, .rows = 7, .systems = {"first"}}};

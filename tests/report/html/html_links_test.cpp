@@ -29,7 +29,7 @@ TEST_CASE("servers and switches are units, with their own links inside", "[html-
     }
   }
   const HtmlLinks made = html_links(topology, traffic, time);
-  double most = 0.0;
+  double max = 0.0;
   int servers = 0;
   for (const HtmlUnit& unit : made.units) {
     servers += unit.level == 0 ? 1 : 0;
@@ -37,7 +37,7 @@ TEST_CASE("servers and switches are units, with their own links inside", "[html-
     for (const HtmlUnit::Inside& inside : unit.inside) {
       REQUIRE(inside.resource == "nvlink");
       REQUIRE(inside.mean <= inside.busiest);
-      most = std::max(most, inside.busiest);
+      max = std::max(max, inside.busiest);
     }
   }
   REQUIRE(servers == 4);
@@ -48,9 +48,9 @@ TEST_CASE("servers and switches are units, with their own links inside", "[html-
     REQUIRE(edge.links == 1);
     REQUIRE(made.units[static_cast<std::size_t>(edge.from)].level !=
             made.units[static_cast<std::size_t>(edge.to)].level);
-    most = std::max({most, edge.forth, edge.back});
+    max = std::max({max, edge.forth, edge.back});
   }
-  REQUIRE(most == Approx(busiest));
+  REQUIRE(max == Approx(busiest));
 }
 
 }  // namespace trainyard

@@ -56,7 +56,7 @@ TEST_CASE("an explanation says what helps, what is just enough and what does not
   REQUIRE(effect_kind(time.effects[2], time.time, 1.1) == EffectKind::None);
   REQUIRE(effect_kind(effect("x", milliseconds(2), milliseconds(1)), time.time, 1.1) ==
           EffectKind::Backward);
-  REQUIRE(summary_of(time, 1.1) == "Follows flops (75 %); nothing comes of pcie");
+  REQUIRE(summary_of(time, 1.1) == "Follows flops (75 %); no effect from pcie");
   const std::string text = render(explanation, Format::Table);
   REQUIRE(text.find("0.750") != std::string::npos);
   REQUIRE(text.find("just enough: slower shows") != std::string::npos);

@@ -29,7 +29,7 @@ PlanReport report() {
   communicator.first_rank = {0, 2, 4};
   communicator.node_kind = {0, 0};
   communicator.graphs = {set};
-  communicator.least_compute_capability = 80;
+  communicator.min_compute_capability = 80;
   nccl::connect(communicator, {});
   communicator.tuning.cells[4][1][0] = {.latency = 6.6, .bandwidth = 5.25};
   nccl::CallPlan plan;

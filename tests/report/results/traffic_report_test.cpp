@@ -141,7 +141,7 @@ TEST_CASE("the file of counters has a line for each port", "[traffic]") {
                                             .storms = 8,
                                             .paused = 2_us,
                                             .starved = 3_us,
-                                            .queue_most = Bytes(9000)},
+                                            .queue_max = Bytes(9000)},
                                            {.link = LinkId(0), .queue_p50 = 0_B, .queue_p99 = 7_B}};
   REQUIRE(counters_csv(three().topology, counters) ==
           "port,to,packets,wire_bytes,ecn_marked,dropped,dropped_no_room,dropped_bit_errors,"

@@ -57,7 +57,7 @@ TEST_CASE("the report of a recommendation model's step counts samples", "[recomm
 TEST_CASE("text and CSV of a recommendation model's step say the same", "[recommender]") {
   const Rendered rendered;
   const std::string text = rendered.as(Format::Table);
-  REQUIRE(text.find("# 26 tables of 2.614e+10 parameters: 26 dealt out, 0 split, 0 replicated; "
+  REQUIRE(text.find("# 26 tables of 2.614e+10 parameters: 26 sharded, 0 split, 0 replicated; "
                     "MLPs of 1.604e+07\n") != std::string::npos);
   REQUIRE(text.find("# Note: a note\n") != std::string::npos);
   const std::string csv = rendered.as(Format::Csv);

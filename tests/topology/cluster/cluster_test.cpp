@@ -72,7 +72,7 @@ int count_cluster(const Topology& topology, NodeKind kind) {
 
 // All pairs of small clusters; of large ones, GPUs spread over the whole with one another.
 TEST_CASE("in every shipped cluster every GPU reaches every other by a valid path") {
-  constexpr std::size_t kMostEnds = 400;
+  constexpr std::size_t kMaxEnds = 400;
   REQUIRE(cluster_files().size() >= 30);
   for (const std::filesystem::path& file : cluster_files()) {
     INFO(file.string());
@@ -80,7 +80,7 @@ TEST_CASE("in every shipped cluster every GPU reaches every other by a valid pat
     REQUIRE(cluster.gpus.size() == static_cast<std::size_t>(std::accumulate(
                                        cluster.server_gpus.begin(), cluster.server_gpus.end(), 0)));
     // Odd, so that all places in a server are met.
-    const std::size_t step = cluster.gpus.size() / kMostEnds * 2 + 1;
+    const std::size_t step = cluster.gpus.size() / kMaxEnds * 2 + 1;
     std::vector<NodeId> ends;
     for (std::size_t gpu = 0; gpu < cluster.gpus.size(); gpu += step) {
       ends.push_back(cluster.gpus[gpu]);

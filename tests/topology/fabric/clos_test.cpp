@@ -288,8 +288,8 @@ TEST_CASE("with dual ToR the ports of a NIC go to different leaves of one fabric
 }
 
 // The most of `targets` (by source, as numbers of endpoints) that share a link.
-int most_on_a_link(UpDownRouter& router, const Topology& topology,
-                   const std::vector<std::uint32_t>& targets) {
+int max_on_a_link(UpDownRouter& router, const Topology& topology,
+                  const std::vector<std::uint32_t>& targets) {
   const RoutingOptions options{.policy = RoutingPolicy::Static};
   const std::vector<NodeId>& nics = router.endpoints();
   std::vector<int> load(topology.link_count(), 0);
@@ -316,7 +316,7 @@ TEST_CASE("static routing shifts through three full tiers without a collision") 
       for (std::uint32_t source = 0; source < count; ++source) {
         targets.push_back((source + shift) % count);
       }
-      REQUIRE(most_on_a_link(router, clos.topology, targets) == 1);
+      REQUIRE(max_on_a_link(router, clos.topology, targets) == 1);
     }
   };
   require_no_collision(build_clos(16, servers_of(1), fat_tree(4)), 1);

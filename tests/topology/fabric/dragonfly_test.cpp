@@ -26,8 +26,8 @@ struct Count {
   int local = 0;
   int global = 0;
   int cut = 0;  // Between the first half of the groups and the rest.
-  int least_global = 1 << 30;
-  int most_global = 0;
+  int min_global = 1 << 30;
+  int max_global = 0;
 };
 Count count_trunks(const Cluster& cluster, int groups) {
   const FabricShape& shape = cluster.routing.fabric;
@@ -46,8 +46,8 @@ Count count_trunks(const Cluster& cluster, int groups) {
       own += from == to ? 0 : 1;
       count.cut += from < groups / 2 && to >= groups / 2 ? 1 : 0;
     }
-    count.least_global = std::min(count.least_global, own);
-    count.most_global = std::max(count.most_global, own);
+    count.min_global = std::min(count.min_global, own);
+    count.max_global = std::max(count.max_global, own);
   }
   return count;
 }
@@ -67,7 +67,7 @@ TEST_CASE("a dragonfly has the links that its numbers say, dealt evenly over the
           REQUIRE(count.local == groups * switches * (switches - 1));
           REQUIRE(count.global == groups * (groups - 1) * bundles * bundle);
           REQUIRE(count.cut == groups / 2 * (groups - groups / 2) * bundles * bundle);
-          REQUIRE(count.most_global - count.least_global <= bundle);
+          REQUIRE(count.max_global - count.min_global <= bundle);
         }
       }
     }
@@ -99,7 +99,7 @@ TEST_CASE("the compute groups of Frontier have their published counts") {
   const Count count = count_trunks(cluster, 74);
   REQUIRE(count.global == 74 * 292);
   REQUIRE(count.local == 74 * 32 * 31);
-  REQUIRE(count.most_global <= 17);
+  REQUIRE(count.max_global <= 17);
 }
 
 TEST_CASE("545 groups of 32 switches are the most that 64 ports allow") {

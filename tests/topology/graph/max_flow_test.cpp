@@ -13,9 +13,9 @@
 namespace trainyard {
 namespace {
 
-std::int64_t least_cut(const FlowProblem& problem) {
+std::int64_t min_cut(const FlowProblem& problem) {
   const std::size_t vertices = problem.supply.size();
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min = std::numeric_limits<std::int64_t>::max();
   for (std::uint32_t set = 0; set < (1U << vertices); ++set) {
     const auto holds = [&](std::size_t vertex) { return ((set >> vertex) & 1U) == 1U; };
     std::int64_t cut = 0;
@@ -25,9 +25,9 @@ std::int64_t least_cut(const FlowProblem& problem) {
     for (const FlowEdge& edge : problem.edges) {
       cut += holds(edge.source) && !holds(edge.target) ? edge.capacity : 0;
     }
-    least = std::min(least, cut);
+    min = std::min(min, cut);
   }
-  return least;
+  return min;
 }
 
 FlowProblem random_problem(RandomStream& random) {
@@ -79,9 +79,9 @@ TEST_CASE("the flow is the least cut over all sets of vertices") {
     INFO("seed=" << seed);
     RandomStream random(seed, "max flow");
     const FlowProblem problem = random_problem(random);
-    const std::int64_t least = least_cut(problem);
-    REQUIRE(max_flow_unmerged(problem) == least);
-    REQUIRE(max_flow(problem) == least);
+    const std::int64_t min = min_cut(problem);
+    REQUIRE(max_flow_unmerged(problem) == min);
+    REQUIRE(max_flow(problem) == min);
   }
 }
 

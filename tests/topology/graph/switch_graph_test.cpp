@@ -86,10 +86,9 @@ TEST_CASE("regions are joined by the edges that are asked for, whatever their di
                                       {.source = 3, .target = 1, .links = 1},
                                       {.source = 2, .target = 0, .links = 2},
                                       {.source = 1, .target = 2, .links = 2}};
-  const auto regions = [&](std::uint32_t least, std::uint32_t most) {
-    return switch_regions(5, edges, [&](const SwitchEdge& edge) {
-      return edge.links >= least && edge.links <= most;
-    });
+  const auto regions = [&](std::uint32_t min, std::uint32_t max) {
+    return switch_regions(
+        5, edges, [&](const SwitchEdge& edge) { return edge.links >= min && edge.links <= max; });
   };
   using Regions = std::vector<std::uint32_t>;
   REQUIRE(regions(1, 1) == Regions{0, 1, 2, 1, 1});

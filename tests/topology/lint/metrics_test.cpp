@@ -146,12 +146,12 @@ TEST_CASE("tiers say what goes down and up, and where it is worst") {
   const auto tiers = tier_loads(SwitchGraph(topology));
   REQUIRE(tiers.size() == 2);
   REQUIRE(tiers[0].switches == 2);
-  REQUIRE(tiers[0].least_oversubscription == 1.0);
-  REQUIRE(tiers[0].most_oversubscription == 2.0);
+  REQUIRE(tiers[0].min_oversubscription == 1.0);
+  REQUIRE(tiers[0].max_oversubscription == 2.0);
   REQUIRE(tiers[0].worst == odd);
   REQUIRE(tiers[0].down_bits_per_second == 400 * kGigabit);
   REQUIRE(tiers[0].up_bits_per_second == 200 * kGigabit);
-  REQUIRE(tiers[1].most_oversubscription == 0.0);
+  REQUIRE(tiers[1].max_oversubscription == 0.0);
   REQUIRE(tiers[1].down_bits_per_second == 600 * kGigabit);
 }
 

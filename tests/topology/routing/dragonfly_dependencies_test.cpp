@@ -59,12 +59,12 @@ TEST_CASE("a cycle that the routes of a dragonfly have is stated, links missing 
     const std::string fabric =
         random.below(2) == 0 ? mesh(channels, policy) : plus(channels, policy);
     const Cluster cluster = cluster_of(20, 1, fabric);
-    const std::uint64_t most = random.below(6);
+    const std::uint64_t max = random.below(6);
     const Topology broken = without_links(cluster.topology, [&](LinkId link) {
       const Link& of = cluster.topology.link(link);
       return cluster.topology.node(of.source).kind == NodeKind::Switch &&
              cluster.topology.node(of.target).kind == NodeKind::Switch &&
-             random.below(cluster.topology.link_count()) < most;
+             random.below(cluster.topology.link_count()) < max;
     });
     INFO(fabric << ", seed " << seed);
     const auto router = make_fabric_router(broken, cluster.routing);

@@ -66,7 +66,7 @@ Parts parts_of(const Cluster& cluster, const Shape& shape, const std::vector<Lin
 
 // Hops between two leaves by the links that the topology has: within a group one in a full mesh
 // and two over a spine; else local, global, local.
-int least_hops(const Cluster& cluster, const Shape& shape, std::uint32_t from, std::uint32_t to) {
+int min_hops(const Cluster& cluster, const Shape& shape, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t size = shape.group_size();
   const auto local = [&](std::uint32_t a, std::uint32_t b) {
     const bool both_leaves = a % size < static_cast<std::uint32_t>(shape.leaves) &&
@@ -76,7 +76,7 @@ int least_hops(const Cluster& cluster, const Shape& shape, std::uint32_t from, s
   if (from / size == to / size) {
     return local(from, to);
   }
-  int least = 99;
+  int min = 99;
   const std::uint32_t first = cluster.routing.fabric.first_switch.value();
   for (std::uint32_t index = 0; index < cluster.topology.link_count(); ++index) {
     const Link& link = cluster.topology.link(LinkId(index));
@@ -86,10 +86,10 @@ int least_hops(const Cluster& cluster, const Shape& shape, std::uint32_t from, s
     const std::uint32_t a = link.source.value() - first;
     const std::uint32_t b = link.target.value() - first;
     if (a / size == from / size && b / size == to / size) {
-      least = std::min(least, local(from, a) + 1 + local(b, to));
+      min = std::min(min, local(from, a) + 1 + local(b, to));
     }
   }
-  return least;
+  return min;
 }
 
 TEST_CASE("minimal routes of a dragonfly are local, global, local, and the shortest such") {
@@ -115,7 +115,7 @@ TEST_CASE("minimal routes of a dragonfly are local, global, local, and the short
             return static_cast<std::uint32_t>(host / leaves * shape.group_size() + host % leaves);
           };
           const Parts parts = parts_of(cluster, shape, path);
-          REQUIRE(parts.hops == least_hops(cluster, shape, at(from), at(to)));
+          REQUIRE(parts.hops == min_hops(cluster, shape, at(from), at(to)));
           REQUIRE(parts.global_hops == (from / leaves == to / leaves ? 0 : 1));
           farthest = std::max(farthest, parts.hops);
         }
@@ -175,15 +175,15 @@ TEST_CASE("adaptive routing leaves a loaded global link and keeps to an idle one
       }
     }
   }
-  int most = 0;
+  int max = 0;
   const std::uint32_t first = cluster.routing.fabric.first_switch.value();
   for (const auto& [link, count] : load) {
     const Link& of = cluster.topology.link(link);
     const bool is_global = of.source.value() >= first && of.target.value() >= first &&
                            (of.source.value() - first) / 8 != (of.target.value() - first) / 8;
-    most = is_global ? std::max(most, count) : most;
+    max = is_global ? std::max(max, count) : max;
   }
-  REQUIRE(most < 16);  // Of 32 flows.
+  REQUIRE(max < 16);  // Of 32 flows.
   Routing idle(cluster.topology, cluster.routing);
   REQUIRE(idle.route(cluster.gpus[0], cluster.gpus[63], 0, path));
   // GPU, CPU, memory, CPU, NIC, switch; local, global, local; and back.

@@ -69,13 +69,13 @@ TEST_CASE("the stated dependencies have a cycle if and only if the routes have o
     const int channels = 1 + static_cast<int>(random.below(2));
     const std::string fabric = grid(layouts[random.below(3)], shapes[shape], channels);
     const Cluster cluster = cluster_of(nodes[shape], 1, fabric);
-    const std::uint64_t most = random.below(5);
+    const std::uint64_t max = random.below(5);
     std::set<NodeId> switches;
     const Topology broken = without_links(cluster.topology, [&](LinkId link) {
       const Link& of = cluster.topology.link(link);
       return cluster.topology.node(of.source).kind == NodeKind::Switch &&
              cluster.topology.node(of.target).kind == NodeKind::Switch &&
-             random.below(cluster.topology.link_count()) < most;
+             random.below(cluster.topology.link_count()) < max;
     });
     INFO(fabric << ", seed " << seed);
     const auto router = make_fabric_router(broken, cluster.routing);

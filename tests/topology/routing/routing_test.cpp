@@ -105,13 +105,13 @@ std::vector<std::uint32_t> naive_costs(const Topology& topology, NodeId source, 
 }
 
 std::uint32_t nearest_nic_cost(const Topology& topology, const std::vector<std::uint32_t>& costs) {
-  std::uint32_t least = kFar;
+  std::uint32_t min = kFar;
   for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
     if (topology.node(NodeId(node)).kind == NodeKind::Nic) {
-      least = std::min(least, costs[node]);
+      min = std::min(min, costs[node]);
     }
   }
-  return least;
+  return min;
 }
 
 void require_walk(const Topology& topology, NodeId source, NodeId target,

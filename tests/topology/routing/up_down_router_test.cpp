@@ -43,8 +43,8 @@ struct Tiers {
 };
 
 Tiers random_tiers(RandomStream& random) {
-  const auto draw = [&](int least, int most) {
-    return least + static_cast<int>(random.below(static_cast<std::uint64_t>(most - least + 1)));
+  const auto draw = [&](int min, int max) {
+    return min + static_cast<int>(random.below(static_cast<std::uint64_t>(max - min + 1)));
   };
   const bool three = random.below(3) > 0;
   return {.pods = three ? draw(2, 3) : 1,
@@ -463,8 +463,8 @@ TEST_CASE("switches are ends of routes too") {
 }
 
 TEST_CASE("what is kept of reach grows with the switches and not with their pairs") {
-  double most = 0.0;
-  double least = std::numeric_limits<double>::max();
+  double max = 0.0;
+  double min = std::numeric_limits<double>::max();
   RandomStream random(1, "unused");
   for (const int pods : {2, 20, 200}) {
     const TestFabric fabric =
@@ -482,10 +482,10 @@ TEST_CASE("what is kept of reach grows with the switches and not with their pair
       }
     }
     const double each = static_cast<double>(intervals) / static_cast<double>(reach.count());
-    most = std::max(most, each);
-    least = std::min(least, each);
+    max = std::max(max, each);
+    min = std::min(min, each);
   }
-  REQUIRE(most < 2 * least);
+  REQUIRE(max < 2 * min);
 }
 
 }  // namespace

@@ -253,18 +253,18 @@ class Plan {
       return false;
     }
     std::vector<cudnnBackendDescriptor_t> found;
-    for (int i = 0; i < kMostEngines; ++i) {
+    for (int i = 0; i < kMaxEngines; ++i) {
       engines_.emplace_back(cudnn_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
       found.push_back(engines_.back().get());
     }
     std::int64_t count = 0;
     if (cudnn_.cudnnBackendGetAttribute(search.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostEngines, &count,
+                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, kMaxEngines, &count,
                                         found.data()) != CUDNN_STATUS_SUCCESS) {
       return false;
     }
-    const std::size_t first = engines_.size() - kMostEngines;
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(count, kMostEngines); ++i) {
+    const std::size_t first = engines_.size() - kMaxEngines;
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(count, kMaxEngines); ++i) {
       auto plan = std::make_unique<Descriptor>(cudnn_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan->set(static_cast<cudnnBackendAttributeName_t>(kPlanHandle), CUDNN_TYPE_HANDLE, 1,
                 &handle_.get());
@@ -278,7 +278,7 @@ class Plan {
     return false;
   }
 
-  static constexpr int kMostEngines = 16;
+  static constexpr int kMaxEngines = 16;
   const Cudnn& cudnn_;
   const Handle& handle_;
   std::vector<Descriptor> tensors_;

@@ -52,12 +52,12 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 class Copiers {
  public:
-  explicit Copiers(int most)
-      : from_(static_cast<std::size_t>(most) * kBytes),
-        to_(static_cast<std::size_t>(most) * kBytes),
-        rounds_(static_cast<std::size_t>(most) * sizeof(unsigned long long)),
+  explicit Copiers(int max)
+      : from_(static_cast<std::size_t>(max) * kBytes),
+        to_(static_cast<std::size_t>(max) * kBytes),
+        rounds_(static_cast<std::size_t>(max) * sizeof(unsigned long long)),
         stop_(sizeof(unsigned int)),
-        running_(static_cast<std::size_t>(most) * sizeof(unsigned int)) {
+        running_(static_cast<std::size_t>(max) * sizeof(unsigned int)) {
     require(cudaFuncSetAttribute(endless_copy, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  kSharedBytes),
             "cudaFuncSetAttribute");
@@ -120,13 +120,13 @@ class Copiers {
 }  // namespace
 
 void measure_contention(Context& context) {
-  constexpr int kMost = 32;
+  constexpr int kMax = 32;
   constexpr std::array<GemmShape, 2> kShapes = {{{8192, 8192, 8192}, {4096, 6144, 4096}}};
   const Stream stream;
   for (const GemmShape& shape : kShapes) {
-    Copiers copiers(kMost);
+    Copiers copiers(kMax);
     const Gemm gemm(context, GemmType::Bf16, shape);
-    for (const int ctas : {0, 1, 2, 4, 8, 16, 24, kMost}) {
+    for (const int ctas : {0, 1, 2, 4, 8, 16, 24, kMax}) {
       copiers.start(ctas);
       const auto seconds = time_on_stream(context.options, stream.get(),
                                           [&](std::int64_t i) { gemm.start(i, stream.get()); });

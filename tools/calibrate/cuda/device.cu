@@ -129,13 +129,13 @@ Event::~Event() {
 }
 
 std::size_t Context::beyond_l2() const {
-  constexpr std::size_t kLeast = std::size_t{256} << 20;
-  return std::max(kLeast, 8 * static_cast<std::size_t>(device.l2CacheSize));
+  constexpr std::size_t kMin = std::size_t{256} << 20;
+  return std::max(kMin, 8 * static_cast<std::size_t>(device.l2CacheSize));
 }
 
 std::vector<double> time_on_stream(const Options& options, cudaStream_t stream, const Work& work) {
-  constexpr double kLeastBatch = 200e-6;
-  constexpr std::int64_t kMostBatch = 256;  // The queue of a stream holds about a thousand.
+  constexpr double kMinBatch = 200e-6;
+  constexpr std::int64_t kMaxBatch = 256;  // The queue of a stream holds about a thousand.
   const Event begin;
   const Event end;
   std::int64_t number = 0;
@@ -144,7 +144,7 @@ std::vector<double> time_on_stream(const Options& options, cudaStream_t stream, 
     shortest = std::min(shortest, batch_seconds(stream, begin, end, 1, work, number));
   }
   const auto batch = std::clamp<std::int64_t>(
-      static_cast<std::int64_t>(kLeastBatch / std::max(shortest, 1e-7)) + 1, 1, kMostBatch);
+      static_cast<std::int64_t>(kMinBatch / std::max(shortest, 1e-7)) + 1, 1, kMaxBatch);
   (void)batch_seconds(stream, begin, end, batch, work, number);
   std::vector<double> seconds;
   for (int i = 0; i < options.repetitions; ++i) {

@@ -307,9 +307,9 @@ class Channels {
 
 template <typename Protocol>
 void measure_protocol(Context& context, const char* name, const std::vector<std::size_t>& sizes) {
-  const int most = context.multiprocessors() / 2;
+  const int max = context.multiprocessors() / 2;
   for (const int count : {1, 2, 4, 8, 16, 32, 64}) {
-    if (count > most) {  // All CTAs must run at once.
+    if (count > max) {  // All CTAs must run at once.
       continue;
     }
     Channels<Protocol> channels(count);

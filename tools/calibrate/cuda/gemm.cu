@@ -219,9 +219,9 @@ void Gemm::describe() {
 void Gemm::choose() {
   cublasLtMatmulPreference_t preference = nullptr;
   require(library_->cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  const std::size_t most = kWorkspace;
+  const std::size_t max = kWorkspace;
   require(library_->cublasLtMatmulPreferenceSetAttribute(
-              preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most)),
+              preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &max, sizeof(max)),
           "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES");
   int found = 0;
   const cublasStatus_t status = library_->cublasLtMatmulAlgoGetHeuristic(

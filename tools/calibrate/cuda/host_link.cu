@@ -142,12 +142,12 @@ void measure_kernel_access(Context& context, const Buffers& buffers, std::size_t
 }  // namespace
 
 void measure_host_link(Context& context) {
-  const std::size_t most = std::size_t{256} << 20;
-  const Buffers buffers(most);
-  for (std::size_t bytes = 4; bytes <= most; bytes *= 8) {
+  const std::size_t max = std::size_t{256} << 20;
+  const Buffers buffers(max);
+  for (std::size_t bytes = 4; bytes <= max; bytes *= 8) {
     measure_pinned(context, buffers, bytes);
   }
-  for (std::size_t bytes = std::size_t{1} << 20; bytes <= most; bytes *= 16) {
+  for (std::size_t bytes = std::size_t{1} << 20; bytes <= max; bytes *= 16) {
     measure_both_ways(context, buffers, bytes);
     measure_pageable(context, buffers, std::min(bytes, std::size_t{64} << 20));
   }

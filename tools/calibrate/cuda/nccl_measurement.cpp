@@ -28,8 +28,8 @@ namespace trainyard::calibrate {
 namespace {
 
 // Eight bytes to 128 MiB, as nccl-tests counts the size of each operation.
-constexpr std::size_t kLeastBytes = 8;
-constexpr std::size_t kMostBytes = std::size_t{128} << 20;
+constexpr std::size_t kMinBytes = 8;
+constexpr std::size_t kMaxBytes = std::size_t{128} << 20;
 
 int gpu_count() {
   int count = 0;
@@ -109,13 +109,13 @@ std::vector<std::unique_ptr<LocalRank>> connect(const Nccl& nccl, const NcclSett
     std::vector<ncclComm_t> communicators(static_cast<std::size_t>(count));
     nccl.require(nccl.ncclCommInitAll(communicators.data(), count, nullptr), "ncclCommInitAll");
     for (int i = 0; i < count; ++i) {
-      ranks.push_back(std::make_unique<LocalRank>(i, i, count, kMostBytes));
+      ranks.push_back(std::make_unique<LocalRank>(i, i, count, kMaxBytes));
       ranks.back()->communicator = communicators[static_cast<std::size_t>(i)];
     }
     return ranks;
   }
   ranks.push_back(std::make_unique<LocalRank>(device_of(setting, options), options.rank,
-                                              options.ranks, kMostBytes));
+                                              options.ranks, kMaxBytes));
   const ncclUniqueId id = agreement.identifier(nccl);
   nccl.require(nccl.ncclCommInitRank(&ranks[0]->communicator, options.ranks, id, options.rank),
                "ncclCommInitRank");
@@ -148,7 +148,7 @@ class Sweep {
     ranks_ = connect(nccl_, setting_, options_, agreement_);
     add_times(sink_, "communicator set-up", parameters("", 0), {clock.seconds()});
     for (const Operation operation : operations_of(setting_)) {
-      for (std::size_t bytes = kLeastBytes; bytes <= kMostBytes; bytes *= 4) {
+      for (std::size_t bytes = kMinBytes; bytes <= kMaxBytes; bytes *= 4) {
         if (!fits(operation, bytes, ranks_[0]->ranks)) {
           continue;
         }
@@ -212,7 +212,7 @@ class Sweep {
   // False where larger sizes would take too long.
   bool measure(Operation operation, std::size_t bytes) {
     constexpr double kBatch = 1e-3;
-    constexpr double kMost = 20e-3;
+    constexpr double kMax = 20e-3;
     first_call(operation, bytes);
     double shortest = 1e9;
     for (int i = 0; i < options_.warmup; ++i) {
@@ -228,7 +228,7 @@ class Sweep {
     add_times(sink_, "collective time", all, seconds);
     add_bandwidth(sink_, "collective bus bandwidth", all,
                   bus_bytes(operation, bytes, ranks_[0]->ranks), seconds);
-    return agreement_.on(shortest < kMost ? 1 : 0) != 0;
+    return agreement_.on(shortest < kMax ? 1 : 0) != 0;
   }
 
   // Where an algorithm was asked for, NCCL may refuse; that is no failure of the machine.
@@ -264,14 +264,14 @@ class Sweep {
 };
 
 void add_file(SampleSink& sink, const char* name, const std::filesystem::path& file) {
-  constexpr std::size_t kMost = std::size_t{256} << 10;
+  constexpr std::size_t kMax = std::size_t{256} << 10;
   std::ifstream stream(file, std::ios::binary);
   std::string content(std::istreambuf_iterator<char>(stream), {});
   if (content.empty()) {
     return;
   }
-  if (content.size() > kMost) {
-    content.resize(kMost);
+  if (content.size() > kMax) {
+    content.resize(kMax);
     content += "\n(cut)";
   }
   sink.add(Record{.name = name, .text = std::move(content)});

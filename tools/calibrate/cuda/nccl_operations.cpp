@@ -48,13 +48,13 @@ LocalRank::Chosen::Chosen(int device) {
   require(cudaSetDevice(device), "cudaSetDevice");
 }
 
-LocalRank::LocalRank(int device_index, int own_rank, int all_ranks, std::size_t most_bytes)
+LocalRank::LocalRank(int device_index, int own_rank, int all_ranks, std::size_t max_bytes)
     : chosen(device_index),
       device(device_index),
       rank(own_rank),
       ranks(all_ranks),
-      send(most_bytes),
-      receive(most_bytes) {}
+      send(max_bytes),
+      receive(max_bytes) {}
 
 const char* name_of(Operation operation) {
   switch (operation) {

@@ -22,7 +22,7 @@ enum class Operation {
 
 // A rank of this process. Its device is current when it is made.
 struct LocalRank {
-  LocalRank(int device_index, int own_rank, int all_ranks, std::size_t most_bytes);
+  LocalRank(int device_index, int own_rank, int all_ranks, std::size_t max_bytes);
   struct Chosen {
     explicit Chosen(int device);
   };

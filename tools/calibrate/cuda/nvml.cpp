@@ -51,7 +51,7 @@ struct Nvml::Functions {
   SystemText* driver = library.optional<SystemText>("nvmlSystemGetDriverVersion");
   HandleByBus* by_bus = library.optional<HandleByBus>("nvmlDeviceGetHandleByPciBusId_v2");
   ClockOf* clock = library.optional<ClockOf>("nvmlDeviceGetClockInfo");
-  ClockOf* most_clock = library.optional<ClockOf>("nvmlDeviceGetMaxClockInfo");
+  ClockOf* max_clock = library.optional<ClockOf>("nvmlDeviceGetMaxClockInfo");
   ClockOf* temperature = library.optional<ClockOf>("nvmlDeviceGetTemperature");
   Number* power = library.optional<Number>("nvmlDeviceGetPowerUsage");
   Number* power_limit = library.optional<Number>("nvmlDeviceGetPowerManagementLimit");
@@ -103,9 +103,9 @@ void Nvml::describe(Gpu& gpu) const {
   const auto number = [device](Number* function) {
     return static_cast<int>(Functions::value(function, device));
   };
-  gpu.sm_clock_mhz = static_cast<int>(Functions::value(functions_->most_clock, device, kSmClock));
+  gpu.sm_clock_mhz = static_cast<int>(Functions::value(functions_->max_clock, device, kSmClock));
   gpu.memory_clock_mhz =
-      static_cast<int>(Functions::value(functions_->most_clock, device, kMemoryClock));
+      static_cast<int>(Functions::value(functions_->max_clock, device, kMemoryClock));
   gpu.power_limit_w = number(functions_->power_limit) / 1000;
   gpu.pcie_generation = number(functions_->generation);
   gpu.pcie_width = number(functions_->width);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/workload/foreign_files.h"
+#include "parallelism/workload/imported_files.h"
 
 #include <filesystem>
 #include <optional>
@@ -14,47 +14,47 @@
 namespace trainyard {
 
 TEST_CASE("a workload of another tool is recognised by its name, then by its first word",
-          "[foreign]") {
+          "[imported]") {
   const ScratchFolder folder;
-  REQUIRE(recognise_foreign(folder.write("a.goal", "")) == ForeignFormat::Goal);
-  REQUIRE(recognise_foreign(folder.path() / "missing.goal") == ForeignFormat::Goal);
-  REQUIRE(recognise_foreign(folder.write("a.txt", "\n num_ranks 4\n")) == ForeignFormat::Goal);
-  REQUIRE(!recognise_foreign(folder.write("b.txt", "num_ranksome 4\n")));
-  REQUIRE(recognise_foreign(folder.write("c.txt", "HYBRID_TRANSFORMER\tep: 1\n")) ==
-          ForeignFormat::SimAi);
-  REQUIRE(recognise_foreign(folder.write("d.txt", "DATA\n2\n")) == ForeignFormat::SimAi);
-  REQUIRE(!recognise_foreign(folder.write("a.yaml", "num_ranks 4\n")));
-  REQUIRE(!recognise_foreign(folder.path()));
-  REQUIRE(recognise_foreign(folder.path() / "rank_{rank}.json") == ForeignFormat::Kineto);
+  REQUIRE(recognise_imported(folder.write("a.goal", "")) == ImportedFormat::Goal);
+  REQUIRE(recognise_imported(folder.path() / "missing.goal") == ImportedFormat::Goal);
+  REQUIRE(recognise_imported(folder.write("a.txt", "\n num_ranks 4\n")) == ImportedFormat::Goal);
+  REQUIRE(!recognise_imported(folder.write("b.txt", "num_ranksome 4\n")));
+  REQUIRE(recognise_imported(folder.write("c.txt", "HYBRID_TRANSFORMER\tep: 1\n")) ==
+          ImportedFormat::SimAi);
+  REQUIRE(recognise_imported(folder.write("d.txt", "DATA\n2\n")) == ImportedFormat::SimAi);
+  REQUIRE(!recognise_imported(folder.write("a.yaml", "num_ranks 4\n")));
+  REQUIRE(!recognise_imported(folder.path()));
+  REQUIRE(recognise_imported(folder.path() / "rank_{rank}.json") == ImportedFormat::Kineto);
   folder.write("rank_0.json", "{}");
-  REQUIRE(recognise_foreign(folder.path()) == ForeignFormat::Kineto);
+  REQUIRE(recognise_imported(folder.path()) == ImportedFormat::Kineto);
   folder.write("trace.0.et", "");  // The JSON is then something else.
-  REQUIRE(recognise_foreign(folder.path()) == ForeignFormat::Chakra);
-  REQUIRE(!recognise_foreign("gpt-3-175b"));
+  REQUIRE(recognise_imported(folder.path()) == ImportedFormat::Chakra);
+  REQUIRE(!recognise_imported("gpt-3-175b"));
 }
 
-TEST_CASE("files that are not there or not for one rank are named", "[foreign]") {
+TEST_CASE("files that are not there or not for one rank are named", "[imported]") {
   const ScratchFolder folder;
-  const auto error_of = [](const std::filesystem::path& path, ForeignFormat format) {
+  const auto error_of = [](const std::filesystem::path& path, ImportedFormat format) {
     try {
-      (void)read_foreign_files(path, format);
+      (void)read_imported_files(path, format);
     } catch (const ConfigError& problem) {
       return std::string(problem.what());
     }
     return std::string("no error");
   };
   const std::string name = folder.path().string();
-  REQUIRE(error_of(folder.path() / "a.goal", ForeignFormat::Goal) ==
+  REQUIRE(error_of(folder.path() / "a.goal", ImportedFormat::Goal) ==
           name + "/a.goal: expected a file, found nothing");
-  REQUIRE(error_of(folder.path(), ForeignFormat::Goal) ==
+  REQUIRE(error_of(folder.path(), ImportedFormat::Goal) ==
           name + ": expected files named *.goal, one for each rank, found none");
   folder.write("1.goal", "num_ranks 1\n");
   folder.write("2.goal", "num_ranks 1\n");
-  REQUIRE(error_of(folder.path(), ForeignFormat::Goal) ==
+  REQUIRE(error_of(folder.path(), ImportedFormat::Goal) ==
           name + ": expected one file, as a goal file has all ranks, found 2");
 }
 
-TEST_CASE("files of ranks are those that a pattern or a directory has", "[foreign]") {
+TEST_CASE("files of ranks are those that a pattern or a directory has", "[imported]") {
   const ScratchFolder folder;
   for (const char* name :
        {"a.10.json", "a.2.json", "a.0.json", "b.0.json", "a.x.json", "a.1.txt"}) {
@@ -62,8 +62,8 @@ TEST_CASE("files of ranks are those that a pattern or a directory has", "[foreig
   }
   const auto ranks_of = [&](const std::string& pattern) {
     std::vector<std::optional<int>> ranks;
-    for (const ForeignFile& file :
-         read_foreign_files(folder.path() / pattern, ForeignFormat::Kineto)) {
+    for (const ImportedFile& file :
+         read_imported_files(folder.path() / pattern, ImportedFormat::Kineto)) {
       REQUIRE(std::filesystem::path(file.name).filename() == file.text);
       ranks.push_back(file.rank);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/step/step_foreign.h"
+#include "cli/step/step_imported.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -18,9 +18,9 @@ namespace trainyard {
 namespace {
 
 const std::string kFolder = source_dir().string() + "/configs/";
-const std::string kGoal = kFolder + "workloads/foreign/dissemination-8.goal";
+const std::string kGoal = kFolder + "workloads/imported/dissemination-8.goal";
 
-std::string foreign_output(const std::string& workload, std::vector<std::string> arguments) {
+std::string imported_output(const std::string& workload, std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kFolder + "clusters/dgx-h100.yaml", "--nodes",
                                      "1", "--workload", workload});
   std::ostringstream out;
@@ -29,14 +29,14 @@ std::string foreign_output(const std::string& workload, std::vector<std::string>
   return out.str();
 }
 
-nlohmann::json foreign_json(const std::string& workload, std::vector<std::string> arguments = {}) {
+nlohmann::json imported_json(const std::string& workload, std::vector<std::string> arguments = {}) {
   arguments.insert(arguments.end(), {"--format", "json"});
-  return nlohmann::json::parse(foreign_output(workload, std::move(arguments)));
+  return nlohmann::json::parse(imported_output(workload, std::move(arguments)));
 }
 
 std::string refused(const std::string& workload, std::vector<std::string> arguments) {
   try {
-    (void)foreign_output(workload, std::move(arguments));
+    (void)imported_output(workload, std::move(arguments));
   } catch (const ConfigError& problem) {
     return problem.what();
   }
@@ -45,8 +45,8 @@ std::string refused(const std::string& workload, std::vector<std::string> argume
 
 }  // namespace
 
-TEST_CASE("a foreign workload runs like a step of our own", "[step-foreign]") {
-  const auto json = foreign_json(kGoal);
+TEST_CASE("a imported workload runs like a step of our own", "[step-imported]") {
+  const auto json = imported_json(kGoal);
   REQUIRE(json["format"] == "goal");
   REQUIRE(json["traffic"] == "shared");
   std::int64_t sum = 0;
@@ -54,10 +54,10 @@ TEST_CASE("a foreign workload runs like a step of our own", "[step-foreign]") {
     sum += part.get<std::int64_t>();
   }
   REQUIRE(sum == json["time_ps"].get<std::int64_t>());
-  REQUIRE(json == foreign_json(kGoal));
-  REQUIRE(json == foreign_json(kGoal, {"--workload-format", "goal", "--method", "graph"}));
+  REQUIRE(json == imported_json(kGoal));
+  REQUIRE(json == imported_json(kGoal, {"--workload-format", "goal", "--method", "graph"}));
   const auto time = [](std::vector<std::string> arguments) -> std::int64_t {
-    return foreign_json(kGoal, std::move(arguments))["time_ps"];
+    return imported_json(kGoal, std::move(arguments))["time_ps"];
   };
   REQUIRE(time({"--fidelity", "analytical"}) <= time({}));
   REQUIRE(time({"--compute-scale", "2"}) > time({}));
@@ -65,25 +65,25 @@ TEST_CASE("a foreign workload runs like a step of our own", "[step-foreign]") {
   REQUIRE(time({"--fidelity", "packet"}) > 0);
 }
 
-TEST_CASE("layers of a text workload run as NCCL would, or on one network", "[step-foreign]") {
-  const std::string workload = kFolder + "workloads/foreign/transformer-tp2-dp4.txt";
-  const auto nccl = foreign_json(workload);
+TEST_CASE("layers of a text workload run as NCCL would, or on one network", "[step-imported]") {
+  const std::string workload = kFolder + "workloads/imported/transformer-tp2-dp4.txt";
+  const auto nccl = imported_json(workload);
   REQUIRE(nccl["runtime"] == "nccl");
   REQUIRE(nccl["traffic"] == "alone");
   REQUIRE(nccl["ranks_run"] == 1);
-  const auto shared = foreign_json(workload, {"--runtime", "plain", "--traffic", "shared"});
+  const auto shared = imported_json(workload, {"--runtime", "plain", "--traffic", "shared"});
   REQUIRE(shared["ranks_run"] == 8);
-  const auto alone = foreign_json(workload, {"--runtime", "plain"});
+  const auto alone = imported_json(workload, {"--runtime", "plain"});
   REQUIRE(alone["time_ps"] <= shared["time_ps"]);
   REQUIRE(alone["breakdown_ps"]["compute"] == shared["breakdown_ps"]["compute"]);
   REQUIRE(alone["breakdown_ps"]["recompute"] > 175'084'000 * 2 + 79'563'000 + 350'168'000);
 }
 
-TEST_CASE("any rank of a text workload can be slow", "[step-foreign]") {
-  const std::string workload = kFolder + "workloads/foreign/transformer-tp2-dp4.txt";
-  const std::int64_t plain = foreign_json(workload)["time_ps"];
-  const auto first = foreign_json(workload, {"--slow-rank", "0=1.5"});
-  const auto last = foreign_json(workload, {"--slow-rank", "7=1.5"});
+TEST_CASE("any rank of a text workload can be slow", "[step-imported]") {
+  const std::string workload = kFolder + "workloads/imported/transformer-tp2-dp4.txt";
+  const std::int64_t plain = imported_json(workload)["time_ps"];
+  const auto first = imported_json(workload, {"--slow-rank", "0=1.5"});
+  const auto last = imported_json(workload, {"--slow-rank", "7=1.5"});
   REQUIRE(last["ranks_run"] == 8);
   REQUIRE(last["time_ps"] > plain);
   REQUIRE(last["time_ps"] == first["time_ps"]);  // All wait for it, whichever it is.
@@ -92,9 +92,9 @@ TEST_CASE("any rank of a text workload can be slow", "[step-foreign]") {
 }
 
 TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is counted",
-          "[step-foreign]") {
+          "[step-imported]") {
   const ProgramResult result = run_program(
-      {"step", "--cluster", "dgx-h100", "--workload", "configs/workloads/foreign/kineto-2"},
+      {"step", "--cluster", "dgx-h100", "--workload", "configs/workloads/imported/kineto-2"},
       source_dir());
   REQUIRE(result.status == 0);
   REQUIRE(result.error ==
@@ -104,15 +104,15 @@ TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is coun
   REQUIRE(result.output.find("\ncollective ") != std::string::npos);
 }
 
-TEST_CASE("traces of all ranks or of one run with the cluster's network", "[step-foreign]") {
-  const std::string folder = kFolder + "workloads/foreign/chakra-2";
-  const auto both = foreign_json(folder);
+TEST_CASE("traces of all ranks or of one run with the cluster's network", "[step-imported]") {
+  const std::string folder = kFolder + "workloads/imported/chakra-2";
+  const auto both = imported_json(folder);
   REQUIRE(both["format"] == "chakra");
   REQUIRE(both["ranks"] == 2);
-  REQUIRE(both == foreign_json(folder + "/trace.{rank}.et", {"--workload-format", "chakra"})
+  REQUIRE(both == imported_json(folder + "/trace.{rank}.et", {"--workload-format", "chakra"})
                       .patch(nlohmann::json::array(
                           {{{"op", "replace"}, {"path", "/workload"}, {"value", folder}}})));
-  REQUIRE(foreign_json(folder, {"--runtime", "plain", "--traffic", "shared"})["time_ps"] > 0);
+  REQUIRE(imported_json(folder, {"--runtime", "plain", "--traffic", "shared"})["time_ps"] > 0);
   // Of messages both ends must be there.
   REQUIRE(refused(folder + "/trace.0.et", {}) ==
           folder +
@@ -120,7 +120,7 @@ TEST_CASE("traces of all ranks or of one run with the cluster's network", "[step
               "graph as its peer, found 1");
 }
 
-TEST_CASE("only a workload without messages is said to send nothing", "[step-foreign]") {
+TEST_CASE("only a workload without messages is said to send nothing", "[step-imported]") {
   const ScratchFolder folder;
   const auto warning_of = [&](const std::string& text) {
     folder.write("a.goal", text);
@@ -134,7 +134,7 @@ TEST_CASE("only a workload without messages is said to send nothing", "[step-for
               .empty());
 }
 
-TEST_CASE("an output is no file of the workload", "[step-foreign]") {
+TEST_CASE("an output is no file of the workload", "[step-imported]") {
   const ScratchFolder folder;
   const std::string text = read_text_file(kGoal);
   folder.write("a.goal", text);
@@ -152,16 +152,16 @@ TEST_CASE("an output is no file of the workload", "[step-foreign]") {
               .starts_with("--trace: expected another file than that of --workload, found "));
 }
 
-TEST_CASE("a foreign workload has a time line", "[step-foreign]") {
+TEST_CASE("a imported workload has a time line", "[step-imported]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "trace.json").string();
-  (void)foreign_output(kGoal, {"--trace", file});
+  (void)imported_output(kGoal, {"--trace", file});
   const std::string text = read_text_file(file);
   REQUIRE(text.find("\"rank 7\"") != std::string::npos);
   REQUIRE(text.find("cpu 0") != std::string::npos);
 }
 
-TEST_CASE("what a foreign workload cannot have is refused", "[step-foreign]") {
+TEST_CASE("what a imported workload cannot have is refused", "[step-imported]") {
   REQUIRE(refused(kGoal, {"--method", "closed-forms"}) ==
           "--method: expected graph (as there are no closed forms for a goal file), found "
           "\"closed-forms\"");
@@ -184,7 +184,7 @@ TEST_CASE("what a foreign workload cannot have is refused", "[step-foreign]") {
           "--comm-groups: expected chakra traces, found a goal file");
 }
 
-TEST_CASE("a malformed foreign workload ends the program with 2 and one line", "[step-foreign]") {
+TEST_CASE("a malformed imported workload ends the program with 2 and one line", "[step-imported]") {
   const ScratchFolder folder;
   folder.write("a.goal", "num_ranks 2\nrank 0 {\nrecv 8b from 1\n}\nrank 1 {\n}\n");
   const ProgramResult result =

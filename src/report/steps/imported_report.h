@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "parallelism/trace_import/foreign_run.h"
+#include "parallelism/trace_import/imported_run.h"
 #include "report/formats/document.h"
 #include "report/steps/step_entries.h"
 
 namespace trainyard {
 
-struct ForeignReport {
+struct ImportedReport {
   StepSetup setup;
   double compute_scale = 1.0;
-  const ForeignWorkload* source = nullptr;  // Must outlive this, as must `run`.
+  const ImportedWorkload* source = nullptr;  // Must outlive this, as must `run`.
   const GraphedRun* run = nullptr;
   std::vector<std::string> notes;
   RunInputs inputs = {};
@@ -23,6 +23,6 @@ struct ForeignReport {
 };
 
 // The parts are those of the rank that waits least, and add up to the time.
-[[nodiscard]] Document document_of(const ForeignReport& report);
+[[nodiscard]] Document document_of(const ImportedReport& report);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -11,10 +11,10 @@
 
 namespace trainyard {
 
-std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
-  const bool has_layers = format == ForeignFormat::SimAi;
-  const bool is_chakra = format == ForeignFormat::Chakra;
-  const bool is_recorded = format == ForeignFormat::Kineto || is_chakra;
+std::string_view imported_part_name(ImportedFormat format, StepPart part) {
+  const bool has_layers = format == ImportedFormat::SimAi;
+  const bool is_chakra = format == ImportedFormat::Chakra;
+  const bool is_recorded = format == ImportedFormat::Kineto || is_chakra;
   switch (part) {
     case StepPart::Linear:
       return "compute";
@@ -46,18 +46,18 @@ std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
   return "";
 }
 
-ForeignWorkload read_foreign(const std::vector<ForeignFile>& files, ForeignFormat format,
-                             const ForeignTarget& target) {
+ImportedWorkload read_imported(const std::vector<ImportedFile>& files, ImportedFormat format,
+                               const ImportedTarget& target) {
   CHECK(!files.empty(), "a workload has a file");
-  ForeignWorkload workload = [&] {
+  ImportedWorkload workload = [&] {
     switch (format) {
-      case ForeignFormat::Goal:
+      case ImportedFormat::Goal:
         break;
-      case ForeignFormat::SimAi:
+      case ImportedFormat::SimAi:
         return read_simai(files.front(), target);
-      case ForeignFormat::Kineto:
+      case ImportedFormat::Kineto:
         return read_kineto(files, target.gpus());
-      case ForeignFormat::Chakra:
+      case ImportedFormat::Chakra:
         return read_chakra(files, target);
     }
     return read_goal(files.front(), target.gpus());

@@ -14,12 +14,12 @@
 
 namespace trainyard {
 
-class SisterGroups {
+class ConcurrentGroups {
  public:
   using Groups = std::vector<std::vector<int>>;
 
   // `domain_of_rank`: the NVLink domain of each, by which experts are reached (expert_routing.h).
-  SisterGroups(const ParallelPlan& plan, std::vector<int> domain_of_rank);
+  ConcurrentGroups(const ParallelPlan& plan, std::vector<int> domain_of_rank);
 
   // All groups of the first kind that has this one, each in rising order, by their first ranks;
   // empty if no kind has it. Also the parts of expert groups within a domain and across domains.

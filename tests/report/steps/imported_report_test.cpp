@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "report/steps/foreign_report.h"
+#include "report/steps/imported_report.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "support/foreign.h"
+#include "support/imported_workloads.h"
 
 namespace trainyard {
 namespace {
 
 std::string rendered_report(Format format) {
-  const ForeignWorkload workload = foreign_workload(
-      ForeignFormat::Goal,
-      foreign_files({"num_ranks 2\nrank 0 {\na: calc 1000\nb: send 2000b to 1 nic 1\n"
-                     "b requires a\n}\nrank 1 {\nrecv 2000b from 0\n}\n"}),
+  const ImportedWorkload workload = imported_workload(
+      ImportedFormat::Goal,
+      imported_files({"num_ranks 2\nrank 0 {\na: calc 1000\nb: send 2000b to 1 nic 1\n"
+                      "b requires a\n}\nrank 1 {\nrecv 2000b from 0\n}\n"}),
       2);
   const GraphedRun run = run_round(workload);
   return render(document_of({.setup = {.cluster = "Two GPUs",
@@ -33,8 +33,8 @@ std::string rendered_report(Format format) {
 
 }  // namespace
 
-TEST_CASE("the report of a foreign workload has its parts and says what it has not",
-          "[foreign_report]") {
+TEST_CASE("the report of a imported workload has its parts and says what it has not",
+          "[imported_report]") {
   REQUIRE(rendered_report(Format::Table) ==
           "# Simulated by Trainyard: cluster Two GPUs, 2 GPUs, runtime plain, fidelity flow, "
           "traffic shared\n"

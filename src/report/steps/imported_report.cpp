@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/steps/foreign_report.h"
+#include "report/steps/imported_report.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -38,7 +38,7 @@ Contents contents_of(const OperationGraph& graph) {
   return contents;
 }
 
-std::vector<std::string> notes_of(const ForeignReport& report) {
+std::vector<std::string> notes_of(const ImportedReport& report) {
   const int rank = report.source->graph.present()[report.run->busiest];
   std::vector<std::string> notes{
       fmt::format("parts are those of rank {}, which waits least for others", rank),
@@ -74,9 +74,9 @@ Json communicators_of(const OperationGraph& graph) {
 
 }  // namespace
 
-Document document_of(const ForeignReport& report) {
+Document document_of(const ImportedReport& report) {
   const OperationGraph& graph = report.source->graph;
-  const ForeignFormat format = report.source->format;
+  const ImportedFormat format = report.source->format;
   const Contents contents = contents_of(graph);
   const SimTime time = report.run->result.finish;
   Document document{.estimates = report.estimates, .notes = notes_of(report), .value_end = 27};
@@ -106,7 +106,7 @@ Document document_of(const ForeignReport& report) {
       .key = "time",
       .whole = time,
       .times = named_parts(report.run->ranks[busiest],
-                           [format](StepPart part) { return foreign_part_name(format, part); }),
+                           [format](StepPart part) { return imported_part_name(format, part); }),
       .unit = TimeUnit::Microseconds,
       .rank = graph.present()[busiest]});
   document.add_detail("communicators", communicators_of(graph));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/trace_import/foreign_run.h"
+#include "parallelism/trace_import/imported_run.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cstdint>
 
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -19,10 +19,10 @@ void check_shared(const OperationGraph& graph) {
         "is not known",
         graph.ranks(), graph.present().size()));
   }
-  if (graph.ranks() > kMostUnfoldedRanks) {
+  if (graph.ranks() > kMaxUnfoldedRanks) {
     throw ConfigError(
         fmt::format("--traffic shared: expected a workload of at most {} ranks, found {}",
-                    kMostUnfoldedRanks, graph.ranks()));
+                    kMaxUnfoldedRanks, graph.ranks()));
   }
 }
 
@@ -30,7 +30,7 @@ void check_shared(const OperationGraph& graph) {
 constexpr SimTime kLongestOperation = seconds(9 * 3600);
 
 // Checks that neither an operation nor a path through the graph overflows.
-void check_times(const ForeignWorkload& workload, const GraphRunOptions& options) {
+void check_times(const ImportedWorkload& workload, const GraphRunOptions& options) {
   const OperationGraph& graph = workload.graph;
   __int128 total = 0;
   __int128 longest = 0;
@@ -43,7 +43,7 @@ void check_times(const ForeignWorkload& workload, const GraphRunOptions& options
     longest = std::max(longest, time);
     total += time;
   }
-  if (longest > kLongestOperation.picoseconds() || total > kMostForeignTime) {
+  if (longest > kLongestOperation.picoseconds() || total > kMaxImportedTime) {
     throw ConfigError(fmt::format(
         "{}: expected operations of at most 9 hours each and 50 days in all, as they are scaled, "
         "found {:.0f} s and {:.0f} s",
@@ -54,8 +54,8 @@ void check_times(const ForeignWorkload& workload, const GraphRunOptions& options
 
 }  // namespace
 
-GraphedRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
-                       const StepTables& tables, const GraphRunOptions& options) {
+GraphedRun run_imported(const Cluster& cluster, const ImportedWorkload& workload,
+                        const StepTables& tables, const GraphRunOptions& options) {
   check_times(workload, options);
   if (tables.shares_network) {
     check_shared(workload.graph);

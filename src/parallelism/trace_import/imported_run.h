@@ -4,14 +4,14 @@
 
 #include "parallelism/graph/graph_runner.h"
 #include "parallelism/run/graphed_run.h"
-#include "parallelism/trace_import/foreign_workload.h"
+#include "parallelism/trace_import/imported_workload.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
 
 // Throws ConfigError for what cannot run on that traffic, and for a run that does not end, with who
 // waits for whom.
-[[nodiscard]] GraphedRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
-                                     const StepTables& tables, const GraphRunOptions& options);
+[[nodiscard]] GraphedRun run_imported(const Cluster& cluster, const ImportedWorkload& workload,
+                                      const StepTables& tables, const GraphRunOptions& options);
 
 }  // namespace trainyard

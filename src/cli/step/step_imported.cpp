@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/step/step_foreign.h"
+#include "cli/step/step_imported.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -15,11 +15,11 @@
 #include "cli/common/options.h"
 #include "cli/step/step_request.h"
 #include "parallelism/trace_import/chakra_trace.h"
-#include "parallelism/trace_import/foreign_run.h"
+#include "parallelism/trace_import/imported_run.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "report/formats/output.h"
 #include "report/formats/trace.h"
-#include "report/steps/foreign_report.h"
+#include "report/steps/imported_report.h"
 #include "report/steps/step_trace.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
@@ -29,7 +29,7 @@ namespace {
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const ForeignFormat format : kForeignFormats) {
+  for (const ImportedFormat format : kImportedFormats) {
     names.emplace_back(to_string(format));
   }
   return names;
@@ -48,11 +48,11 @@ std::int64_t compute_ppm_of(const OptionReader& reader) {
 }
 
 // A schedule of messages has nothing that NCCL would run; all of them share the network.
-bool has_only_messages(ForeignFormat format) {
-  return format == ForeignFormat::Goal;
+bool has_only_messages(ImportedFormat format) {
+  return format == ImportedFormat::Goal;
 }
 
-Runtime read_runtime_of(const OptionReader& reader, ForeignFormat format) {
+Runtime read_runtime_of(const OptionReader& reader, ImportedFormat format) {
   if (!has_only_messages(format)) {
     return read_runtime(reader);
   }
@@ -70,7 +70,7 @@ Runtime read_runtime_of(const OptionReader& reader, ForeignFormat format) {
   return runtime;
 }
 
-StepRequest read_request(const OptionReader& reader, ForeignFormat format) {
+StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
   refuse_closed_forms(reader, fmt::format("a {} file", to_string(format)));
   if (reader.given("gpu-rates")) {
     throw ConfigError(fmt::format(
@@ -94,7 +94,7 @@ StepRequest read_request(const OptionReader& reader, ForeignFormat format) {
                       .jitter = read_jitter(reader),
                       .trace = output_file(reader, "trace"),
                       .comm_groups = reader.text("comm-groups")};
-  if (request.comm_groups && format != ForeignFormat::Chakra) {
+  if (request.comm_groups && format != ImportedFormat::Chakra) {
     throw ConfigError(
         fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
   }
@@ -105,7 +105,7 @@ StepRequest read_request(const OptionReader& reader, ForeignFormat format) {
   return request;
 }
 
-GraphRunOptions run_options(const StepRequest& request, const ForeignWorkload& workload) {
+GraphRunOptions run_options(const StepRequest& request, const ImportedWorkload& workload) {
   const int ranks = workload.graph.ranks();
   GraphRunOptions options;
   options.compute_ppm.assign(static_cast<std::size_t>(ranks), request.compute_ppm);
@@ -146,7 +146,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& 
   return notes;
 }
 
-void warn(const ForeignWorkload& workload, spdlog::logger& log) {
+void warn(const ImportedWorkload& workload, spdlog::logger& log) {
   for (const std::string& each : workload.left_out) {
     log.warn("left out: " + each);
   }
@@ -163,9 +163,9 @@ void warn(const ForeignWorkload& workload, spdlog::logger& log) {
 
 }  // namespace
 
-Options foreign_options() {
+Options imported_options() {
   static const std::string format_help =
-      "of a workload of another tool (docs/inputs/foreign-workloads.md), if its name and first "
+      "of a workload of another tool (docs/inputs/imported-workloads.md), if its name and first "
       "word do not say it: " +
       alternatives(format_names());
   static const std::string format_choices = fmt::format("{}", fmt::join(format_names(), "|"));
@@ -177,13 +177,13 @@ Options foreign_options() {
            "with such a workload: computation takes so many times as long as recorded"}};
 }
 
-std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
+std::optional<ImportedFormat> imported_format(const OptionReader& reader) {
   if (reader.given("workload-format")) {
-    return kForeignFormats.at(reader.choice("workload-format"));
+    return kImportedFormats.at(reader.choice("workload-format"));
   }
   const std::optional<std::string> workload = reader.text("workload");
-  const std::optional<ForeignFormat> format =
-      workload ? recognise_foreign(*workload) : std::nullopt;
+  const std::optional<ImportedFormat> format =
+      workload ? recognise_imported(*workload) : std::nullopt;
   for (const std::string_view name : {"compute-scale", "comm-groups"}) {
     if (!format && reader.given(name)) {
       throw ConfigError(fmt::format(
@@ -193,7 +193,7 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
   return format;
 }
 
-int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out) {
+int run_imported_step(const OptionReader& reader, ImportedFormat format, std::ostream& out) {
   const StepRequest request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
   const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
@@ -202,51 +202,51 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const std::vector<int> servers = servers_of_gpus(cluster);
   const bool is_folded =
       !request.runtime.shares_network && !request.jitter.has_any() && !request.slow_rank;
-  ForeignTarget target{.server_of_gpu = servers,
-                       .folding = is_folded ? Folding::Folded : Folding::Unfolded};
+  ImportedTarget target{.server_of_gpu = servers,
+                        .folding = is_folded ? Folding::Folded : Folding::Unfolded};
   if (request.comm_groups) {
     target.groups =
         read_comm_groups({.name = *request.comm_groups,
                           .rank = {},
                           .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
   }
-  const std::vector<ForeignFile> files = read_foreign_files(request.inputs.workload, format);
-  for (const ForeignFile& file : files) {
+  const std::vector<ImportedFile> files = read_imported_files(request.inputs.workload, format);
+  for (const ImportedFile& file : files) {
     check_not_read({"output", request.output}, reader.command(), "workload", file.name);
     check_not_read({"trace", request.trace}, reader.command(), "workload", file.name);
   }
-  const ForeignWorkload workload = read_foreign(files, format, target);
+  const ImportedWorkload workload = read_imported(files, format, target);
   warn(workload, log);
   const nccl::Profile profile = load_profile(request.inputs.profile);
   const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
-    return run_foreign(cluster, workload,
-                       {.catalogue = catalogue,
-                        .nccl = request.runtime.nccl ? &profile : nullptr,
-                        .fidelity = request.runtime.fidelity(),
-                        .engine = request.runtime.nccl ? request.runtime.engine : std::nullopt,
-                        .shares_network = request.runtime.shares_network},
-                       run_options(request, workload));
+    return run_imported(cluster, workload,
+                        {.catalogue = catalogue,
+                         .nccl = request.runtime.nccl ? &profile : nullptr,
+                         .fidelity = request.runtime.fidelity(),
+                         .engine = request.runtime.nccl ? request.runtime.engine : std::nullopt,
+                         .shares_network = request.runtime.shares_network},
+                        run_options(request, workload));
   }();
   if (request.trace) {
     TraceRecorder recorder;
     record_graph(workload.graph, run.result, recorder);
     write_file(*request.trace, chrome_trace(recorder));
   }
-  ForeignReport report{.setup = {.cluster = cluster.name,
-                                 .workload = request.inputs.workload,
-                                 .gpus = static_cast<int>(servers.size()),
-                                 .runtime = std::string(request.runtime.name()),
-                                 .fidelity = request.runtime.engine_name(),
-                                 .shares_network = request.runtime.shares_network,
-                                 .slow_rank = request.slow_rank,
-                                 .jitter = request.jitter},
-                       .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
-                       .source = &workload,
-                       .run = &run,
-                       .notes = notes_of(request, run),
-                       .inputs = inputs_of_run(cluster, request.inputs),
-                       .estimates = cluster.estimates};
+  ImportedReport report{.setup = {.cluster = cluster.name,
+                                  .workload = request.inputs.workload,
+                                  .gpus = static_cast<int>(servers.size()),
+                                  .runtime = std::string(request.runtime.name()),
+                                  .fidelity = request.runtime.engine_name(),
+                                  .shares_network = request.runtime.shares_network,
+                                  .slow_rank = request.slow_rank,
+                                  .jitter = request.jitter},
+                        .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
+                        .source = &workload,
+                        .run = &run,
+                        .notes = notes_of(request, run),
+                        .inputs = inputs_of_run(cluster, request.inputs),
+                        .estimates = cluster.estimates};
   if (const auto ranks = static_cast<std::size_t>(workload.graph.ranks());
       ranks < cluster.gpus.size()) {
     report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/trace_import/foreign_run.h"
+#include "parallelism/trace_import/imported_run.h"
 
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "support/foreign.h"
+#include "support/imported_workloads.h"
 
 namespace trainyard {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using namespace literals;
 
 // Both ranks compute, add up 2000 bytes, and compute again.
-ForeignWorkload sum_of_two(OperationGraph graph) {
+ImportedWorkload sum_of_two(OperationGraph graph) {
   const CommunicatorId both = graph.add_communicator("both", {0, 1});
   for (const int rank : graph.present()) {
     const StreamId stream = graph.add_stream(rank, "stream");
@@ -30,8 +30,8 @@ ForeignWorkload sum_of_two(OperationGraph graph) {
 
 }  // namespace
 
-TEST_CASE("a call takes the same alone and on an idle network", "[foreign_run]") {
-  const ForeignWorkload workload = sum_of_two(OperationGraph(2));
+TEST_CASE("a call takes the same alone and on an idle network", "[imported_run]") {
+  const ImportedWorkload workload = sum_of_two(OperationGraph(2));
   // A ring of two: two rounds of 1000 bytes each, 2 us a round.
   REQUIRE(run_round(workload).result.finish == 6_us);
   REQUIRE(run_round(workload, {}, false).result.finish == 6_us);
@@ -43,9 +43,9 @@ TEST_CASE("a call takes the same alone and on an idle network", "[foreign_run]")
   }
 }
 
-TEST_CASE("one rank stands for those that are not in the file, but not on a shared network",
-          "[foreign_run]") {
-  const ForeignWorkload workload = sum_of_two(OperationGraph(2, {1}));
+TEST_CASE("one rank represents those that are not in the file, but not on a shared network",
+          "[imported_run]") {
+  const ImportedWorkload workload = sum_of_two(OperationGraph(2, {1}));
   REQUIRE(run_round(workload, {}, false).result.finish == 6_us);
   std::string error;
   try {
@@ -58,13 +58,13 @@ TEST_CASE("one rank stands for those that are not in the file, but not on a shar
           "is not known");
 }
 
-TEST_CASE("work that is too long to be counted is refused", "[foreign_run]") {
+TEST_CASE("work that is too long to be counted is refused", "[imported_run]") {
   OperationGraph graph(1);
   const StreamId stream = graph.add_stream(0, "stream");
   for (int index = 0; index < 14; ++index) {
     graph.add_compute(stream, "long", StepPart::Linear, seconds(32'400));
   }
-  const ForeignWorkload workload{.graph = std::move(graph)};
+  const ImportedWorkload workload{.graph = std::move(graph)};
   const auto error_of = [&](std::int64_t ppm) {
     try {
       (void)run_round(workload, {.compute_ppm = {ppm}});

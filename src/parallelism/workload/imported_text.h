@@ -20,33 +20,33 @@ namespace trainyard {
 
 // Limit for one call or message: what a damaged number asks for beyond it would take days to
 // simulate.
-inline constexpr std::int64_t kMostForeignBytes = std::int64_t{1} << 40;
-inline constexpr std::int64_t kMostForeignRank = 1'000'000;
+inline constexpr std::int64_t kMaxImportedBytes = std::int64_t{1} << 40;
+inline constexpr std::int64_t kMaxImportedRank = 1'000'000;
 // All operations of a file together, and those of a run, so that no sum of times overflows: 50
 // days.
-inline constexpr std::int64_t kMostForeignTime = std::int64_t{50} * 24 * 3600 * 1'000'000'000'000;
+inline constexpr std::int64_t kMaxImportedTime = std::int64_t{50} * 24 * 3600 * 1'000'000'000'000;
 
 // Throws "PLACE: FIELD: expected EXPECTED, found FOUND" as ConfigError.
-[[noreturn]] inline void fail_foreign(std::string_view place, std::string_view field,
-                                      std::string_view expected, std::string_view found) {
+[[noreturn]] inline void fail_imported(std::string_view place, std::string_view field,
+                                       std::string_view expected, std::string_view found) {
   throw ConfigError(std::string(place) + ": " + std::string(field) + (field.empty() ? "" : ": ") +
                     "expected " + std::string(expected) + ", found " + std::string(found));
 }
 
 // The whole of `text`, from 0 to `most`.
-[[nodiscard]] inline std::optional<std::int64_t> foreign_number(
-    std::string_view text, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+[[nodiscard]] inline std::optional<std::int64_t> imported_number(
+    std::string_view text, std::int64_t max = std::numeric_limits<std::int64_t>::max()) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [last, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || last != end || text.empty() || text.front() == '-' || value > most) {
+  if (error != std::errc() || last != end || text.empty() || text.front() == '-' || value > max) {
     return std::nullopt;
   }
   return value;
 }
 
 // Cut at blanks and tabs.
-[[nodiscard]] inline std::vector<std::string_view> foreign_words(std::string_view line) {
+[[nodiscard]] inline std::vector<std::string_view> imported_words(std::string_view line) {
   constexpr std::string_view kBlanks = " \t\r";
   std::vector<std::string_view> words;
   std::size_t at = line.find_first_not_of(kBlanks);
@@ -59,14 +59,14 @@ inline constexpr std::int64_t kMostForeignTime = std::int64_t{50} * 24 * 3600 * 
 }
 
 // Times of operations as they are read.
-class ForeignTimes {
+class ImportedTimes {
  public:
-  // `count` of `unit`. Throws as fail_foreign if all of them become too many.
+  // `count` of `unit`. Throws as fail_imported if all of them become too many.
   [[nodiscard]] SimTime add(std::int64_t count, SimTime unit, std::string_view place,
                             std::string_view field) {
     const __int128 time = static_cast<__int128>(count) * unit.picoseconds();
-    if (time + total_ > kMostForeignTime) {
-      fail_foreign(place, field, "operations of at most 50 days in all", std::to_string(count));
+    if (time + total_ > kMaxImportedTime) {
+      fail_imported(place, field, "operations of at most 50 days in all", std::to_string(count));
     }
     total_ += static_cast<std::int64_t>(time);
     return SimTime(static_cast<std::int64_t>(time));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/workload/foreign_files.h"
+#include "parallelism/workload/imported_files.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -11,14 +11,14 @@
 #include <system_error>
 #include <utility>
 
-#include "parallelism/workload/foreign_text.h"
+#include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
 constexpr std::string_view kRankMark = "{rank}";
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{4} << 30;
-constexpr int kMostFiles = 1'000'000;
+constexpr std::uintmax_t kMaxBytes = std::uintmax_t{4} << 30;
+constexpr int kMaxFiles = 1'000'000;
 
 // The rules that differ from one format to the next, in their order.
 struct FormatRules {
@@ -28,8 +28,8 @@ struct FormatRules {
   bool has_rank_files;
 };
 
-const FormatRules& rules_of(ForeignFormat format) {
-  static const std::array<FormatRules, kForeignFormats.size()> kRules{{
+const FormatRules& rules_of(ImportedFormat format) {
+  static const std::array<FormatRules, kImportedFormats.size()> kRules{{
       {.name = "goal", .extension = ".goal", .first_words = {"num_ranks"}, .has_rank_files = false},
       {.name = "simai",
        .extension = "",
@@ -68,9 +68,9 @@ std::string text_of(const std::filesystem::path& file) {
                                   is_there ? "something else" : "nothing"));
   }
   const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > kMostBytes) {
+  if (error || size > kMaxBytes) {
     throw ConfigError(fmt::format("{}: expected a file of at most {} GiB, found {}", file.string(),
-                                  kMostBytes >> 30U, error ? error.message() : "more"));
+                                  kMaxBytes >> 30U, error ? error.message() : "more"));
   }
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
@@ -87,7 +87,7 @@ std::optional<int> rank_in(const std::string& stem) {
   const auto last = std::find_if(stem.rbegin(), stem.rend(), is_digit);
   const auto first = std::find_if_not(last, stem.rend(), is_digit);
   const std::string digits(first.base(), last.base());
-  const std::optional<std::int64_t> rank = foreign_number(digits, kMostFiles);
+  const std::optional<std::int64_t> rank = imported_number(digits, kMaxFiles);
   return rank ? std::optional(static_cast<int>(*rank)) : std::nullopt;
 }
 
@@ -112,7 +112,7 @@ std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_in(
 }
 
 std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_of(
-    const std::filesystem::path& path, ForeignFormat format) {
+    const std::filesystem::path& path, ImportedFormat format) {
   using Wanted = std::optional<std::optional<int>>;
   const std::string name = path.filename().string();
   const std::size_t mark = name.find(kRankMark);
@@ -127,7 +127,7 @@ std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_of(
       }
       const std::string digits =
           text.substr(before.size(), text.size() - before.size() - after.size());
-      const std::optional<std::int64_t> rank = foreign_number(digits, kMostFiles);
+      const std::optional<std::int64_t> rank = imported_number(digits, kMaxFiles);
       return rank ? Wanted(static_cast<int>(*rank)) : std::nullopt;
     });
   }
@@ -143,23 +143,23 @@ std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_of(
 
 }  // namespace
 
-std::string_view to_string(ForeignFormat format) {
+std::string_view to_string(ImportedFormat format) {
   return rules_of(format).name;
 }
 
-std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path) {
+std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& path) {
   std::error_code error;
   const std::string extension = path.extension().string();
   if (std::filesystem::is_directory(path, error)) {
     // A directory of traces may have a description in JSON beside them.
-    for (const ForeignFormat format : {ForeignFormat::Chakra, ForeignFormat::Kineto}) {
+    for (const ImportedFormat format : {ImportedFormat::Chakra, ImportedFormat::Kineto}) {
       if (!files_of(path, format).empty()) {
         return format;
       }
     }
     return std::nullopt;
   }
-  for (const ForeignFormat format : kForeignFormats) {
+  for (const ImportedFormat format : kImportedFormats) {
     if (!extension.empty() && extension == rules_of(format).extension) {
       return format;
     }
@@ -168,7 +168,7 @@ std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path
     return std::nullopt;
   }
   const std::string word = first_word(path);
-  for (const ForeignFormat format : kForeignFormats) {
+  for (const ImportedFormat format : kImportedFormats) {
     const std::vector<std::string_view>& words = rules_of(format).first_words;
     if (std::find(words.begin(), words.end(), word) != words.end()) {
       return format;
@@ -177,20 +177,20 @@ std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path
   return std::nullopt;
 }
 
-std::vector<ForeignFile> read_foreign_files(const std::filesystem::path& path,
-                                            ForeignFormat format) {
+std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
+                                              ImportedFormat format) {
   const auto found = files_of(path, format);
   if (found.empty()) {
-    fail_foreign(path.string(), "",
-                 fmt::format("files named *{}, one for each rank", rules_of(format).extension),
-                 "none");
+    fail_imported(path.string(), "",
+                  fmt::format("files named *{}, one for each rank", rules_of(format).extension),
+                  "none");
   }
   if (found.size() > 1 && !rules_of(format).has_rank_files) {
-    fail_foreign(path.string(), "",
-                 fmt::format("one file, as a {} file has all ranks", rules_of(format).name),
-                 std::to_string(found.size()));
+    fail_imported(path.string(), "",
+                  fmt::format("one file, as a {} file has all ranks", rules_of(format).name),
+                  std::to_string(found.size()));
   }
-  std::vector<ForeignFile> files;
+  std::vector<ImportedFile> files;
   for (const auto& [rank, file] : found) {
     files.push_back({.name = file.string(), .rank = rank, .text = text_of(file)});
   }

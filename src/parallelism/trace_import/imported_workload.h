@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads in files of other tools, as operation graphs (docs/inputs/foreign-workloads.md).
+// Workloads in files of other tools, as operation graphs (docs/inputs/imported-workloads.md).
 //
 // A reader takes everything in a file or says what it cannot take: ConfigError, one line, with the
 // file, the line or node, and the field. What has no effect by a rule of the page is counted.
@@ -14,17 +14,17 @@
 #include "parallelism/graph/operation_graph.h"
 #include "parallelism/lowering/graph_lowering.h"
 #include "parallelism/operators/step_parts.h"
-#include "parallelism/workload/foreign_files.h"
+#include "parallelism/workload/imported_files.h"
 #include "sim/units.h"
 
 namespace trainyard {
 
 // Returns the name of this part of the time where the operations come from such a file; empty: no
 // time of a run is counted as it.
-[[nodiscard]] std::string_view foreign_part_name(ForeignFormat format, StepPart part);
+[[nodiscard]] std::string_view imported_part_name(ImportedFormat format, StepPart part);
 
-struct ForeignWorkload {
-  ForeignFormat format = ForeignFormat::Goal;
+struct ImportedWorkload {
+  ImportedFormat format = ImportedFormat::Goal;
   OperationGraph graph;
   // Kinds of entries with their numbers: "412 CPU operators that launch nothing".
   std::vector<std::string> left_out = {};
@@ -32,10 +32,10 @@ struct ForeignWorkload {
 };
 
 // The ranks that a workload runs on.
-struct ForeignTarget {
+struct ImportedTarget {
   // Servers by GPU of the cluster; rank r is the GPU r.
   std::span<const int> server_of_gpu;
-  // Folded: where a file says that all ranks do the same, one of them stands for all.
+  // Folded: where a file says that all ranks do the same, one of them represents all.
   Folding folding = Folding::Folded;
   // Groups by name, of Chakra traces: beside those that the traces have.
   std::map<std::string, std::vector<int>> groups = {};
@@ -44,7 +44,7 @@ struct ForeignTarget {
 };
 
 // The graph passed check().
-[[nodiscard]] ForeignWorkload read_foreign(const std::vector<ForeignFile>& files,
-                                           ForeignFormat format, const ForeignTarget& target);
+[[nodiscard]] ImportedWorkload read_imported(const std::vector<ImportedFile>& files,
+                                             ImportedFormat format, const ImportedTarget& target);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of workloads that other tools write: their formats and which rank each file is of
-// (docs/inputs/foreign-workloads.md).
+// (docs/inputs/imported-workloads.md).
 #pragma once
 
 #include <array>
@@ -13,15 +13,15 @@
 
 namespace trainyard {
 
-enum class ForeignFormat : std::uint8_t { Goal, SimAi, Kineto, Chakra };
+enum class ImportedFormat : std::uint8_t { Goal, SimAi, Kineto, Chakra };
 
-inline constexpr std::array kForeignFormats{ForeignFormat::Goal, ForeignFormat::SimAi,
-                                            ForeignFormat::Kineto, ForeignFormat::Chakra};
+inline constexpr std::array kImportedFormats{ImportedFormat::Goal, ImportedFormat::SimAi,
+                                             ImportedFormat::Kineto, ImportedFormat::Chakra};
 
 // "goal", ...
-[[nodiscard]] std::string_view to_string(ForeignFormat format);
+[[nodiscard]] std::string_view to_string(ImportedFormat format);
 
-struct ForeignFile {
+struct ImportedFile {
   std::string name;         // For messages.
   std::optional<int> rank;  // As its name says.
   std::string text;
@@ -29,11 +29,11 @@ struct ForeignFile {
 
 // The format that this path has by the rules of the page: by its extension, else by the first word
 // of the file. Nothing: a workload of our own, or nothing that can be read.
-[[nodiscard]] std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path);
+[[nodiscard]] std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& path);
 
 // A file, a directory with one for each rank, or a pattern with "{rank}" in the name. The files are
 // sorted by rank, where names have one.
-[[nodiscard]] std::vector<ForeignFile> read_foreign_files(const std::filesystem::path& path,
-                                                          ForeignFormat format);
+[[nodiscard]] std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
+                                                            ImportedFormat format);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/sister_groups.h"
+#include "parallelism/model/concurrent_groups.h"
 
 #include <algorithm>
 #include <array>
@@ -18,10 +18,10 @@ constexpr std::array kKinds{
 
 }  // namespace
 
-SisterGroups::SisterGroups(const ParallelPlan& plan, std::vector<int> domain_of_rank)
+ConcurrentGroups::ConcurrentGroups(const ParallelPlan& plan, std::vector<int> domain_of_rank)
     : plan_(plan), domain_of_rank_(std::move(domain_of_rank)) {}
 
-std::vector<int> SisterGroups::group(const Kind& kind, int rank) const {
+std::vector<int> ConcurrentGroups::group(const Kind& kind, int rank) const {
   std::vector<int> whole = group_of(plan_, kind.first, rank);
   std::sort(whole.begin(), whole.end());
   if (kind.second == Part::Whole) {
@@ -46,7 +46,7 @@ std::vector<int> SisterGroups::group(const Kind& kind, int rank) const {
   return rail;
 }
 
-const SisterGroups::Groups& SisterGroups::all(const Kind& kind) {
+const ConcurrentGroups::Groups& ConcurrentGroups::all(const Kind& kind) {
   const auto [entry, fresh] = known_.try_emplace(kind);
   if (!fresh) {
     return entry->second;
@@ -68,7 +68,7 @@ const SisterGroups::Groups& SisterGroups::all(const Kind& kind) {
   return entry->second;
 }
 
-const SisterGroups::Groups& SisterGroups::of(const std::vector<int>& ranks) {
+const ConcurrentGroups::Groups& ConcurrentGroups::of(const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
   const auto has = [&](const Kind& kind) { return group(kind, sorted.front()) == sorted; };
@@ -86,7 +86,7 @@ const SisterGroups::Groups& SisterGroups::of(const std::vector<int>& ranks) {
 }
 
 // In a ring, the last stage of a round hands over to the first of the next.
-SisterGroups::Place SisterGroups::place(int rank, bool is_next) const {
+ConcurrentGroups::Place ConcurrentGroups::place(int rank, bool is_next) const {
   const std::vector<int> ranks = group_of(plan_, RankGroupKind::Pipeline, rank);
   const auto count = static_cast<int>(ranks.size());
   const auto own = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -98,7 +98,7 @@ SisterGroups::Place SisterGroups::place(int rank, bool is_next) const {
   return {.stage = own, .neighbour = ranks[as_index((other + count) % count)]};
 }
 
-const SisterGroups::Groups& SisterGroups::of_message(int from, int to) {
+const ConcurrentGroups::Groups& ConcurrentGroups::of_message(int from, int to) {
   if (plan_.pipeline == 1) {
     return none_;
   }

@@ -7,15 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/trace_import/foreign_run.h"
+#include "parallelism/trace_import/imported_run.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 
 namespace trainyard {
 
 // By rank, called "0.file", "1.file", ...
-[[nodiscard]] inline std::vector<ForeignFile> foreign_files(const std::vector<std::string>& texts) {
-  std::vector<ForeignFile> files;
+[[nodiscard]] inline std::vector<ImportedFile> imported_files(
+    const std::vector<std::string>& texts) {
+  std::vector<ImportedFile> files;
   for (const std::string& text : texts) {
     const auto rank = static_cast<int>(files.size());
     files.push_back({.name = std::to_string(rank) + ".file", .rank = rank, .text = text});
@@ -24,19 +25,19 @@ namespace trainyard {
 }
 
 // For GPUs of one server.
-[[nodiscard]] inline ForeignWorkload foreign_workload(ForeignFormat format,
-                                                      const std::vector<ForeignFile>& files,
-                                                      int gpus = 8,
-                                                      Folding folding = Folding::Unfolded) {
+[[nodiscard]] inline ImportedWorkload imported_workload(ImportedFormat format,
+                                                        const std::vector<ImportedFile>& files,
+                                                        int gpus = 8,
+                                                        Folding folding = Folding::Unfolded) {
   const std::vector<int> servers(static_cast<std::size_t>(gpus), 0);
-  return read_foreign(files, format, {.server_of_gpu = servers, .folding = folding});
+  return read_imported(files, format, {.server_of_gpu = servers, .folding = folding});
 }
 
-[[nodiscard]] inline std::string foreign_error(ForeignFormat format,
-                                               const std::vector<ForeignFile>& files,
-                                               int gpus = 8) {
+[[nodiscard]] inline std::string imported_error(ImportedFormat format,
+                                                const std::vector<ImportedFile>& files,
+                                                int gpus = 8) {
   try {
-    (void)foreign_workload(format, files, gpus);
+    (void)imported_workload(format, files, gpus);
   } catch (const ConfigError& problem) {
     return problem.what();
   }
@@ -49,11 +50,12 @@ namespace trainyard {
 }
 
 // With traffic on one network, by the flow engine, or each alone.
-[[nodiscard]] inline GraphedRun run_round(const ForeignWorkload& workload,
+[[nodiscard]] inline GraphedRun run_round(const ImportedWorkload& workload,
                                           const GraphRunOptions& options = {},
                                           bool shares_network = true) {
-  return run_foreign(round_cluster(workload.graph.ranks()), workload,
-                     {.catalogue = shipped_catalogue(), .shares_network = shares_network}, options);
+  return run_imported(round_cluster(workload.graph.ranks()), workload,
+                      {.catalogue = shipped_catalogue(), .shares_network = shares_network},
+                      options);
 }
 
 }  // namespace trainyard
