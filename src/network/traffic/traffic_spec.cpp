@@ -17,9 +17,6 @@ namespace trainyard {
 namespace {
 
 constexpr SimTime kLatest = seconds(1'000'000);  // 11 days: sums of two are far from overflow.
-constexpr std::array<std::string_view, 7> kKinds{"permutation", "incast", "alltoall", "uniform",
-                                                 "poisson",     "flows",  "trace"};
-enum Kind : std::size_t { kPermutation, kIncast, kAllToAll, kUniform, kPoisson, kFlows, kTrace };
 
 SimTime read_time(const ConfigNode& node) {
   const SimTime time = node.as_time();
@@ -125,10 +122,29 @@ class Reader {
   }
 
  private:
+  // A kind of group: the value of its key `kind`, and what reads its endpoints and its pattern.
+  struct Kind {
+    std::string_view name;
+    void (Reader::*read)(const ConfigNode& node, TrafficGroup& group) const;
+  };
+  static constexpr std::array<std::string_view, 7> names_of(const std::array<Kind, 7>& kinds) {
+    std::array<std::string_view, 7> names{};
+    std::ranges::transform(kinds, names.begin(), &Kind::name);
+    return names;
+  }
+
   TrafficGroup read_group(const ConfigNode& node) {
-    const std::size_t kind = node.required("kind").as_choice(kKinds);
+    static constexpr std::array<Kind, 7> kKinds{{{"permutation", &Reader::read_permutation},
+                                                 {"incast", &Reader::read_incast},
+                                                 {"alltoall", &Reader::read_all_to_all},
+                                                 {"uniform", &Reader::read_uniform},
+                                                 {"poisson", &Reader::read_poisson},
+                                                 {"flows", &Reader::read_flows},
+                                                 {"trace", &Reader::read_trace_of}}};
+    static constexpr std::array<std::string_view, 7> kNames = names_of(kKinds);
+    const Kind& kind = kKinds.at(node.required("kind").as_choice(kNames));
     TrafficGroup group{.name = read_name(node),
-                       .kind = std::string(kKinds.at(kind)),
+                       .kind = std::string(kind.name),
                        .seed = seed_,
                        .priority = read_priority(node)};
     group.start = read_time(node, "start", SimTime());
@@ -136,21 +152,7 @@ class Reader {
       const auto own = static_cast<std::uint64_t>(seed->as_integer(0, kMaxTrafficSeed));
       group.seed = reading_.seed.value_or(own);
     }
-    switch (kind) {
-      case kFlows:
-        group.pattern = read_flows(node);
-        break;
-      case kTrace:
-        group.endpoints = read_endpoints(node);
-        group.pattern = read_trace_of(node, group.endpoints);
-        break;
-      default:
-        group.endpoints = read_endpoints(node);
-        if (group.endpoints.size() < 2) {
-          node.fail("two endpoints or more", fmt::format("{}", group.endpoints.size()));
-        }
-        read_pattern(node, kind, group);
-    }
+    (this->*kind.read)(node, group);
     return group;
   }
 
@@ -207,33 +209,31 @@ class Reader {
     return devices_.nics();
   }
 
+  void read_two_endpoints_or_more(const ConfigNode& node, TrafficGroup& group) const {
+    group.endpoints = read_endpoints(node);
+    if (group.endpoints.size() < 2) {
+      node.fail("two endpoints or more", fmt::format("{}", group.endpoints.size()));
+    }
+  }
+
   [[nodiscard]] FlowSizes read_sizes(const ConfigNode& node) const {
     return read_flow_sizes(node.required("size"), folder_, reading_.shipped_sizes);
   }
 
-  void read_pattern(const ConfigNode& node, std::size_t kind, TrafficGroup& group) const {
-    FlowSizes sizes = read_sizes(node);
-    switch (kind) {
-      case kPermutation:
-        group.pattern = PermutationTraffic{.sizes = std::move(sizes), .rounds = read_rounds(node)};
-        break;
-      case kIncast:
-        group.pattern = read_incast(node, std::move(sizes), group.endpoints);
-        break;
-      case kAllToAll:
-        group.pattern = AllToAllTraffic{.sizes = std::move(sizes), .rounds = read_rounds(node)};
-        break;
-      default:
-        group.pattern = read_open_loop(
-            node, std::move(sizes), group.endpoints,
-            kind == kPoisson ? OpenLoopTraffic::Gaps::Exponential : OpenLoopTraffic::Gaps::Equal);
-    }
+  void read_permutation(const ConfigNode& node, TrafficGroup& group) const {
+    read_two_endpoints_or_more(node, group);
+    group.pattern = PermutationTraffic{.sizes = read_sizes(node), .rounds = read_rounds(node)};
   }
 
-  [[nodiscard]] IncastTraffic read_incast(const ConfigNode& node, FlowSizes sizes,
-                                          const std::vector<NodeId>& endpoints) const {
-    IncastTraffic incast{.sizes = std::move(sizes), .rounds = read_rounds(node)};
-    const auto max = static_cast<std::int64_t>(endpoints.size());
+  void read_all_to_all(const ConfigNode& node, TrafficGroup& group) const {
+    read_two_endpoints_or_more(node, group);
+    group.pattern = AllToAllTraffic{.sizes = read_sizes(node), .rounds = read_rounds(node)};
+  }
+
+  void read_incast(const ConfigNode& node, TrafficGroup& group) const {
+    read_two_endpoints_or_more(node, group);
+    IncastTraffic incast{.sizes = read_sizes(node), .rounds = read_rounds(node)};
+    const auto max = static_cast<std::int64_t>(group.endpoints.size());
     if (const auto targets = node.optional("targets")) {
       const std::string text = targets->is_scalar() ? targets->as_string() : "";
       if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
@@ -245,18 +245,26 @@ class Reader {
     if (const auto senders = node.optional("senders")) {
       const bool are_all_outside =
           !incast.targets.empty() && std::ranges::none_of(incast.targets, [&](NodeId target) {
-            return std::ranges::find(endpoints, target) != endpoints.end();
+            return std::ranges::find(group.endpoints, target) != group.endpoints.end();
           });
       incast.senders =
           static_cast<std::uint32_t>(senders->as_integer(1, are_all_outside ? max : max - 1));
     }
-    return incast;
+    group.pattern = std::move(incast);
   }
 
-  [[nodiscard]] OpenLoopTraffic read_open_loop(const ConfigNode& node, FlowSizes sizes,
-                                               const std::vector<NodeId>& endpoints,
-                                               OpenLoopTraffic::Gaps gaps) const {
-    OpenLoopTraffic traffic{.sizes = std::move(sizes), .gaps = gaps};
+  void read_uniform(const ConfigNode& node, TrafficGroup& group) const {
+    read_open_loop(node, OpenLoopTraffic::Gaps::Equal, group);
+  }
+
+  void read_poisson(const ConfigNode& node, TrafficGroup& group) const {
+    read_open_loop(node, OpenLoopTraffic::Gaps::Exponential, group);
+  }
+
+  void read_open_loop(const ConfigNode& node, OpenLoopTraffic::Gaps gaps,
+                      TrafficGroup& group) const {
+    read_two_endpoints_or_more(node, group);
+    OpenLoopTraffic traffic{.sizes = read_sizes(node), .gaps = gaps};
     // More than a few times the rate of a link piles up flows without end.
     const double load = node.required("load").as_number(0.0001, 10.0);
     std::optional<Bandwidth> given;
@@ -264,7 +272,7 @@ class Reader {
       given = rate->as_bandwidth();
     }
     const Routing routing(cluster_.topology, cluster_.routing);
-    for (const NodeId endpoint : endpoints) {
+    for (const NodeId endpoint : group.endpoints) {
       const Bandwidth rate = given.value_or(host_rate(cluster_.topology, routing, endpoint));
       if (rate == Bandwidth()) {
         node.fail(fmt::format("expected host_rate, as {} has no link",
@@ -286,7 +294,7 @@ class Reader {
     } else {
       check_count(*duration, traffic);
     }
-    return traffic;
+    group.pattern = std::move(traffic);
   }
 
   // Before that many are counted one by one. Gaps are drawn: what is on the border is left to that.
@@ -301,7 +309,7 @@ class Reader {
     }
   }
 
-  [[nodiscard]] ListedTraffic read_flows(const ConfigNode& node) const {
+  void read_flows(const ConfigNode& node, TrafficGroup& group) const {
     ListedTraffic traffic;
     std::optional<Bytes> usual;
     if (const auto size = node.optional("size")) {
@@ -325,7 +333,7 @@ class Reader {
       list.fail("a flow or more", "none");
     }
     std::ranges::stable_sort(traffic.flows, {}, &FlowStart::time);
-    return traffic;
+    group.pattern = std::move(traffic);
   }
 
   // Reads the size of flows with a size of their own each.
@@ -337,14 +345,14 @@ class Reader {
     return Bytes(static_cast<std::int64_t>(sizes.mean_bytes()));
   }
 
-  [[nodiscard]] ListedTraffic read_trace_of(const ConfigNode& node,
-                                            const std::vector<NodeId>& endpoints) const {
+  void read_trace_of(const ConfigNode& node, TrafficGroup& group) const {
     static constexpr std::array<std::string_view, 2> kFormats{"csv", "hpcc"};
+    group.endpoints = read_endpoints(node);
     const auto format = node.optional("format");
     const TraceFormat known =
         format && format->as_choice(kFormats) == 1 ? TraceFormat::Hpcc : TraceFormat::Csv;
     const std::string file = node.required("file").as_string();
-    return {.flows = read_trace(folder_ / file, known, devices_, endpoints)};
+    group.pattern = ListedTraffic{read_trace(folder_ / file, known, devices_, group.endpoints)};
   }
 
   std::string file_;
