@@ -92,15 +92,6 @@ NcclFit::NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
 
 NcclFit::~NcclFit() = default;
 
-Fit NcclFit::all_from(std::span<const double> values) {
-  std::vector<double> begin;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    const ProfileConstant& constant = constants_.all()[k];
-    begin.push_back(std::log(std::clamp(values[k], constant.min, constant.max)));
-  }
-  return fit_->fit(std::nullopt, begin);
-}
-
 LeftOut NcclFit::leave_out(const std::string& system) {
   LeftOut left{.system = system, .fit = fit_->fit(system), .unseen = {}, .alone = {}};
   std::set<std::string> alone;

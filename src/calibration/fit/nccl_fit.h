@@ -41,9 +41,6 @@ class NcclFit {
 
   // The fit to all tables.
   [[nodiscard]] const Fit& all() const { return all_; }
-  // The same with a search that begins at these values instead of those that are assumed: how much
-  // the result depends on it.
-  [[nodiscard]] Fit all_from(std::span<const double> values);
   [[nodiscard]] LeftOut leave_out(const std::string& system);
   // Returns the tables that are fitted to, by name.
   [[nodiscard]] std::vector<std::string> systems() const;
