@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/doctor/doctor.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "calibration/predict/nccl_prediction.h"
@@ -117,15 +119,8 @@ Verdict verdict_of(SimTime measured, const TimeInterval& expected) {
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Below:
-      return "below";
-    case Verdict::Within:
-      return "within";
-    case Verdict::Above:
-      return "above";
-  }
-  CHECK(false, "unknown verdict");
+  static constexpr std::array<std::string_view, 3> kNames{"below", "within", "above"};
+  return kNames.at(static_cast<std::size_t>(verdict));
 }
 
 Hypotheses predict_hypotheses(const Cluster& cluster, const Catalogue& catalogue,

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/check.h"
-
 namespace trainyard {
 namespace {
 
@@ -61,21 +59,9 @@ void slow_latency(nccl::Profile& profile, double factor) {
 }  // namespace
 
 std::string_view to_string(TimeLimit limit) {
-  switch (limit) {
-    case TimeLimit::Launch:
-      return "launch";
-    case TimeLimit::Latency:
-      return "latency";
-    case TimeLimit::Blocks:
-      return "thread blocks";
-    case TimeLimit::Network:
-      return "network";
-    case TimeLimit::Pcie:
-      return "pcie";
-    case TimeLimit::Links:
-      return "links";
-  }
-  CHECK(false, "unknown limit");
+  static constexpr std::array<std::string_view, kTimeLimits.size()> kNames{
+      "launch", "latency", "thread blocks", "network", "pcie", "links"};
+  return kNames.at(static_cast<std::size_t>(limit));
 }
 
 nccl::Profile slowed(const nccl::Profile& profile, TimeLimit limit, double factor) {

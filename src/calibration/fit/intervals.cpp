@@ -26,6 +26,7 @@ constexpr double kMinFactor = 1e-3;
 constexpr double kMaxFactor = 1e3;
 constexpr std::int64_t kMaxRows = 1'000'000'000;
 constexpr double kSteps = 1000.0;
+constexpr std::array<std::string_view, 3> kRegimeNames{"latency", "between", "bandwidth"};
 
 struct WeightedError {
   double surprise;
@@ -85,27 +86,10 @@ SimTime scaled(SimTime time, double factor) {
   return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
 }
 
-std::optional<SizeRegime> parse_regime(std::string_view name) {
-  for (const SizeRegime regime : kSizeRegimes) {
-    if (name == to_string(regime)) {
-      return regime;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::string_view to_string(SizeRegime regime) {
-  switch (regime) {
-    case SizeRegime::Latency:
-      return "latency";
-    case SizeRegime::Between:
-      return "between";
-    case SizeRegime::Bandwidth:
-      return "bandwidth";
-  }
-  CHECK(false, "unknown regime");
+  return kRegimeNames.at(static_cast<std::size_t>(regime));
 }
 
 SizeRegime regime_of(Bytes size) {
@@ -184,17 +168,14 @@ Intervals Intervals::load(const std::filesystem::path& file) {
                              .scale_up = item.required("scale_up").as_string(),
                              .network = item.required("network").as_string()});
   }
-  std::vector<std::string_view> names;
-  for (const SizeRegime regime : kSizeRegimes) {
-    names.push_back(to_string(regime));
-  }
   for (const auto& [family, regimes] : root.required("bands").entries()) {
     for (const auto& [name, node] : regimes.entries()) {
-      const auto regime = parse_regime(name);
-      if (!regime) {
-        node.fail(fmt::format("expected {}, found \"{}\"", fmt::join(names, ", "), name));
+      const auto* const found = std::ranges::find(kRegimeNames, name);
+      if (found == kRegimeNames.end()) {
+        node.fail(fmt::format("expected {}, found \"{}\"", fmt::join(kRegimeNames, ", "), name));
       }
-      intervals.bands_[{family, *regime}] = {
+      const auto regime = static_cast<SizeRegime>(found - kRegimeNames.begin());
+      intervals.bands_[{family, regime}] = {
           .low = node.required("low").as_number(kMinFactor, 1.0),
           .high = node.required("high").as_number(1.0, kMaxFactor),
           .systems = static_cast<std::size_t>(node.required("systems").as_integer(1, kMaxRows)),

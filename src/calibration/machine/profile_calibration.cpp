@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -236,15 +237,8 @@ std::vector<std::string> files_of(const std::vector<CalibratedTable>& tables) {
 }  // namespace
 
 std::string_view to_string(ConstantMark mark) {
-  switch (mark) {
-    case ConstantMark::Measured:
-      return "measured";
-    case ConstantMark::Cited:
-      return "cited";
-    case ConstantMark::Guess:
-      break;
-  }
-  return "guess";
+  static constexpr std::array<std::string_view, 3> kNames{"measured", "cited", "guess"};
+  return kNames.at(static_cast<std::size_t>(mark));
 }
 
 CalibrationError error_of(std::span<const CalibratedTable> tables, RowUse use) {

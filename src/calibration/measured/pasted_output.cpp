@@ -3,11 +3,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstdint>
 
 #include "calibration/measured/measured_rows.h"
+#include "parallelism/workload/imported_text.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 
@@ -20,28 +20,10 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-Words words_of(std::string_view line) {
-  Words words;
-  std::size_t at = 0;
-  while ((at = line.find_first_not_of(" \t\r", at)) != std::string_view::npos) {
-    const std::size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
-std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end && value >= 0 ? std::optional(value) : std::nullopt;
-}
-
 // "0 1 2": the columns of a matrix.
 bool is_head(const Words& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (whole(words[i]) != static_cast<std::int64_t>(i)) {
+    if (imported_number(words[i]) != static_cast<std::int64_t>(i)) {
       return false;
     }
   }
@@ -89,7 +71,7 @@ class PastedReader {
   }
 
   void read_nvbandwidth(std::string_view line) {
-    const Words words = words_of(line);
+    const Words words = imported_words(line);
     if (words.size() >= 2 && words[0] == "Running") {
       close_matrix();
       test_ = words[1];
@@ -114,7 +96,7 @@ class PastedReader {
   }
 
   void read_peer_to_peer(std::string_view line) {
-    const Words words = words_of(line);
+    const Words words = imported_words(line);
     const std::size_t matrix = line.find(" Matrix (");
     if (matrix != std::string_view::npos) {
       close_matrix();
@@ -144,7 +126,7 @@ class PastedReader {
     if (columns_ == 0 || words.empty()) {
       return;
     }
-    const std::optional<std::int64_t> row = whole(words[0]);
+    const std::optional<std::int64_t> row = imported_number(words[0]);
     if (!row) {
       close_matrix();
       return;
@@ -202,8 +184,9 @@ class PastedReader {
       read_perftest_header(line);
       return;
     }
-    const Words words = words_of(line);
-    const std::optional<std::int64_t> size = words.empty() ? std::nullopt : whole(words[0]);
+    const Words words = imported_words(line);
+    const std::optional<std::int64_t> size =
+        words.empty() ? std::nullopt : imported_number(words[0]);
     if (columns_ == 0 || !size) {
       return;
     }
@@ -219,7 +202,7 @@ class PastedReader {
   // Names of columns are of one or two words: "BW peak[MB/sec]", "99% percentile[usec]".
   void read_perftest_header(std::string_view line) {
     Words names;
-    for (const std::string_view word : words_of(line)) {
+    for (const std::string_view word : imported_words(line)) {
       const bool goes_on = !names.empty() && (names.back() == "BW" || names.back().ends_with('%'));
       if (goes_on) {
         names.back() = word;
@@ -264,15 +247,9 @@ class PastedReader {
 }  // namespace
 
 std::string_view to_string(PastedTool tool) {
-  switch (tool) {
-    case PastedTool::NvBandwidth:
-      return "nvbandwidth";
-    case PastedTool::PeerToPeerTest:
-      return "p2pBandwidthLatencyTest";
-    case PastedTool::Perftest:
-      break;
-  }
-  return "perftest";
+  static constexpr std::array<std::string_view, 3> kNames{"nvbandwidth", "p2pBandwidthLatencyTest",
+                                                          "perftest"};
+  return kNames.at(static_cast<std::size_t>(tool));
 }
 
 std::optional<PastedTool> pasted_tool(std::string_view text) {
