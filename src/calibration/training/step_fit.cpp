@@ -92,7 +92,7 @@ class Misfits {
  private:
   [[nodiscard]] double misfit(const FittedRow& row, const StepValues& with) const {
     try {
-      return std::log(predictions_.seconds(*row.item, *row.run, with) / row.run->measured.time_s);
+      return std::log(predictions_.seconds(*row.item, *row.run, with) / row.run->measured_s);
     } catch (const ConfigError&) {
       return std::nan("");
     }

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 
 #include "calibration/training/training_model.h"
 #include "sim/config_error.h"
@@ -151,28 +150,21 @@ std::string clash_of(const ParallelPlan& plan, const Model& model, int gpus) {
 
 }  // namespace
 
-std::string_view to_string(StepTimeOrigin origin) {
-  static constexpr std::array<std::string_view, 5> kNames{"step time", "tokens per second",
-                                                          "samples per second", "TFLOP/s", "MFU"};
-  return kNames.at(static_cast<std::size_t>(origin));
-}
-
-std::optional<MeasuredStep> step_of(const TrainingMeasurement& measured, const Model& model,
-                                    const ParallelPlan& plan, int gpus) {
+std::optional<double> measured_seconds(const TrainingMeasurement& measured, const Model& model,
+                                       const ParallelPlan& plan, int gpus) {
   const auto samples = static_cast<double>(plan.global_batch);
   const double tokens = samples * static_cast<double>(plan.sequence);
   if (measured.step_time_s) {
-    return MeasuredStep{*measured.step_time_s, StepTimeOrigin::StepTime};
+    return measured.step_time_s;
   }
   if (measured.tokens_per_s) {
-    return MeasuredStep{tokens / *measured.tokens_per_s, StepTimeOrigin::Tokens};
+    return tokens / *measured.tokens_per_s;
   }
   if (measured.tokens_per_s_per_gpu) {
-    return MeasuredStep{tokens / (*measured.tokens_per_s_per_gpu * gpus), StepTimeOrigin::Tokens};
+    return tokens / (*measured.tokens_per_s_per_gpu * gpus);
   }
   if (measured.samples_per_s_per_gpu) {
-    return MeasuredStep{samples / (*measured.samples_per_s_per_gpu * gpus),
-                        StepTimeOrigin::Samples};
+    return samples / (*measured.samples_per_s_per_gpu * gpus);
   }
   if (!measured.convention) {
     return std::nullopt;
@@ -180,11 +172,10 @@ std::optional<MeasuredStep> step_of(const TrainingMeasurement& measured, const M
   const double teraflops =
       training_flops(model, plan.sequence, *measured.convention) * tokens / (1e12 * gpus);
   if (measured.tflops_per_gpu) {
-    return MeasuredStep{teraflops / *measured.tflops_per_gpu, StepTimeOrigin::Flops};
+    return teraflops / *measured.tflops_per_gpu;
   }
   if (measured.mfu_percent && measured.peak_tflops) {
-    return MeasuredStep{teraflops / (*measured.mfu_percent / 100.0 * *measured.peak_tflops),
-                        StepTimeOrigin::Utilisation};
+    return teraflops / (*measured.mfu_percent / 100.0 * *measured.peak_tflops);
   }
   return std::nullopt;
 }
@@ -218,7 +209,7 @@ TrainingResolution resolve(const TrainingRow& row, ModelFolder& models) {
     result.missing.emplace_back("parallel.precision");
   }
   const int gpus = machine.gpus.value_or(1);
-  const std::optional<MeasuredStep> measured = step_of(row.measured, model.model, plan, gpus);
+  const std::optional<double> measured = measured_seconds(row.measured, model.model, plan, gpus);
   if (!measured) {
     result.missing.emplace_back("measured.step_time_s");
   }
@@ -237,8 +228,7 @@ TrainingResolution resolve(const TrainingRow& row, ModelFolder& models) {
                              .gpu = *machine.gpu,
                              .gpus = gpus,
                              .gpus_per_node = machine.gpus_per_node.value_or(1),
-                             .measured = *measured,
-                             .memory = row.measured.memory};
+                             .measured_s = *measured};
   }
   return result;
 }

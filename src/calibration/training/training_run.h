@@ -8,41 +8,23 @@
 //   step time          from throughput, or from FLOP/s with their stated convention
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "calibration/training/training_rows.h"
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
-#include "sim/units.h"
 
 namespace trainyard {
 
-// The figure from which the time of a step was computed.
-enum class StepTimeOrigin : std::uint8_t {
-  StepTime,
-  Tokens,
-  Samples,
-  Flops,        // TFLOP/s per GPU.
-  Utilisation,  // MFU of a stated peak.
-};
-
-[[nodiscard]] std::string_view to_string(StepTimeOrigin origin);
-
-struct MeasuredStep {
-  double time_s = 0.0;
-  StepTimeOrigin origin = StepTimeOrigin::StepTime;
-};
-
-// The first of the origins above that the row has; nothing if it has none.
-[[nodiscard]] std::optional<MeasuredStep> step_of(const TrainingMeasurement& measured,
-                                                  const Model& model, const ParallelPlan& plan,
-                                                  int gpus);
+// The time of a step in seconds, from the first figure that the row has: a step time, tokens or
+// samples per second, FLOP/s, or MFU of a stated peak. Nothing if it has none.
+[[nodiscard]] std::optional<double> measured_seconds(const TrainingMeasurement& measured,
+                                                     const Model& model, const ParallelPlan& plan,
+                                                     int gpus);
 
 struct TrainingRun {
   std::string id;
@@ -53,8 +35,7 @@ struct TrainingRun {
   std::string gpu;
   int gpus = 0;
   int gpus_per_node = 0;
-  MeasuredStep measured;
-  std::optional<Bytes> memory = {};
+  double measured_s = 0.0;
 
   [[nodiscard]] bool has_experts() const;
 };

@@ -108,7 +108,7 @@ SourceScore score_case(const LoadedTrainingCase& loaded, const StepPredictor& pr
       CHECK(predicted > 0.0, "a predicted step takes time");
       score.steps.push_back({.id = row.id,
                              .has_experts = row.run->has_experts(),
-                             .measured_s = row.run->measured.time_s,
+                             .measured_s = row.run->measured_s,
                              .predicted_s = predicted});
     } catch (const ConfigError& error) {
       score.unscored.push_back({.id = row.id, .status = row.status, .reason = error.what()});

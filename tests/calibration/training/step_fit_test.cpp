@@ -42,7 +42,7 @@ TEST_CASE("a fit finds the constants that rows show, and leaves the others", "[s
   ampere.gemm = 0.65;
   for (TrainingCaseRow& row : loaded.rows) {
     if (row.run) {
-      row.run->measured.time_s = predictions.seconds(loaded.item, *row.run, truth);
+      row.run->measured_s = predictions.seconds(loaded.item, *row.run, truth);
     }
   }
   const std::vector<const LoadedTrainingCase*> cases{&loaded};
@@ -65,7 +65,7 @@ TEST_CASE("a fit finds the constants that rows show, and leaves the others", "[s
   for (const TrainingCaseRow& row : loaded.rows) {
     if (row.run) {
       REQUIRE(predictions.seconds(loaded.item, *row.run, values) ==
-              Approx(row.run->measured.time_s).epsilon(0.05));
+              Approx(row.run->measured_s).epsilon(0.05));
     }
   }
 }

@@ -19,7 +19,7 @@ ScoredStep scored(double log_error) {
 TrainingCaseRow row_with(const std::string& id, double time_s, bool has_experts) {
   TrainingRun run;
   run.id = id;
-  run.measured.time_s = time_s;
+  run.measured_s = time_s;
   ModelLayer layer;
   if (has_experts) {
     layer.experts = Experts{};
@@ -47,7 +47,7 @@ LoadedTrainingCase case_of(const std::string& source, TrainingHalf half,
 // Slower by this, whatever the row is.
 StepPredictor times(double factor) {
   return [factor](const TrainingCase& /*item*/, const TrainingRun& run) {
-    return factor * run.measured.time_s;
+    return factor * run.measured_s;
   };
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("each half is predicted with constants of the other", "[training]") {
       case_of("b", TrainingHalf::B, {row_with("b", 3.0, false)}),
       case_of("c", TrainingHalf::None, {row_with("c", 5.0, false)})};
   const StepFit fit = [](std::span<const LoadedTrainingCase* const> fitted) -> StepPredictor {
-    const double time = fitted[0]->rows[0].run->measured.time_s;
+    const double time = fitted[0]->rows[0].run->measured_s;
     return [time](const TrainingCase& /*item*/, const TrainingRun& /*run*/) { return time; };
   };
   const TrainingScore score = out_of_source_score(cases, fit);

@@ -76,7 +76,7 @@ TEST_CASE("validate scores steps that are predicted, source by source", "[traini
       request_for({"korthikanti", "simumax"}), [](const LoadedTrainingCase& loaded) {
         const double factor = loaded.item.source == "simumax_b200" ? 2.0 : 1.0;
         return score_case(loaded, [factor](const TrainingCase&, const TrainingRun& run) {
-          return factor * run.measured.time_s;
+          return factor * run.measured_s;
         });
       });
   const auto json = nlohmann::json::parse(render(report, Format::Json));
