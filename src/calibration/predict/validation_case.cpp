@@ -20,26 +20,8 @@ constexpr std::int64_t kMaxGpusPerNode = 4096;
 
 // A file beside the case file.
 std::filesystem::path beside(const ConfigNode& node, const std::filesystem::path& file) {
-  std::filesystem::path path = (file.parent_path() / node.as_string()).lexically_normal();
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {
-    node.fail("a file, relative to the case file", node.found());
-  }
-  return path;
-}
-
-std::filesystem::path cluster_file(const ConfigNode& node, const std::filesystem::path& file,
-                                   const std::filesystem::path& root) {
-  const std::string text = node.as_string();
-  const std::array<std::filesystem::path, 3> places{
-      file.parent_path() / text, root / text, root / "configs" / "clusters" / (text + ".yaml")};
-  for (const std::filesystem::path& place : places) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(place, ignored)) {
-      return place.lexically_normal();
-    }
-  }
-  node.fail("a cluster file, relative to the project or to the case file", node.found());
+  return first_file(node, {file.parent_path() / node.as_string()},
+                    "a file, relative to the case file");
 }
 
 // {server.nics: 4} or ["server.nics=4"].
@@ -163,6 +145,27 @@ Operation read_operation(const ConfigNode& node) {
 }
 
 }  // namespace
+
+std::filesystem::path first_file(const ConfigNode& node,
+                                 std::initializer_list<std::filesystem::path> places,
+                                 std::string_view expected) {
+  for (const std::filesystem::path& place : places) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(place, ignored)) {
+      return place.lexically_normal();
+    }
+  }
+  node.fail(expected, node.found());
+}
+
+std::filesystem::path cluster_file(const ConfigNode& node, const std::filesystem::path& file,
+                                   const std::filesystem::path& root) {
+  const std::string text = node.as_string();
+  return first_file(
+      node,
+      {file.parent_path() / text, root / text, root / "configs" / "clusters" / (text + ".yaml")},
+      "a cluster file, relative to the project or to the case file");
+}
 
 bool ExcludedRows::holds(Bytes size) const {
   return (!from || *from <= size) && (!to || size <= *to);

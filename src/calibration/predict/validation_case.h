@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,6 +71,7 @@ struct LoadedCase {
   MeasuredTable table;
   Operation operation = Operation::AllReduce;
 };
+class ConfigNode;
 class Fields;
 // All but the name; files are looked for beside `file` and below `root`.
 void case_fields(Fields& fields, LoadedCase& loaded, const std::filesystem::path& file,
@@ -77,6 +79,14 @@ void case_fields(Fields& fields, LoadedCase& loaded, const std::filesystem::path
 [[nodiscard]] LoadedCase load_validation_case(const std::filesystem::path& file,
                                               const std::filesystem::path& root);
 
+// The first of the places that is a file; fails at `node` where none is.
+[[nodiscard]] std::filesystem::path first_file(const ConfigNode& node,
+                                               std::initializer_list<std::filesystem::path> places,
+                                               std::string_view expected);
+// The cluster file that `node` of `file` names.
+[[nodiscard]] std::filesystem::path cluster_file(const ConfigNode& node,
+                                                 const std::filesystem::path& file,
+                                                 const std::filesystem::path& root);
 // Every *.yaml of a folder, by name. Throws ConfigError if there is none.
 [[nodiscard]] std::vector<std::filesystem::path> validation_case_files(
     const std::filesystem::path& folder);

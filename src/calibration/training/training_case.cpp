@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <regex>
-#include <system_error>
 #include <utility>
 
-#include "sim/config.h"
+#include "calibration/predict/validation_case.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 namespace {
@@ -26,86 +27,68 @@ std::regex rows_of(const ConfigNode& node) {
   return rows ? pattern_of(*rows) : std::regex("");
 }
 
-struct Assumption {
-  std::regex rows;
-  TrainingFields fields;
-  bool corrects = false;  // Replaces what the source says.
-  bool is_used = false;
+// A rule of a case: what it says about the rows that hold the expression.
+struct CaseRule {
+  enum class Kind : std::uint8_t { Model, Correct, Assume, Exclude };
+  Kind kind = Kind::Model;
+  std::regex pattern;  // Held against the name of the model, or the id of the row.
   ConfigNode node;
-};
-
-struct NamedModel {
-  std::regex name;
-  TrainingFields fields;
-};
-
-struct Exclusion {
-  std::regex rows;
-  std::string reason;
+  TrainingFields fields = {};
+  std::string reason = {};  // Reason of an exclusion.
   bool is_used = false;
-  ConfigNode node;
+
+  [[nodiscard]] bool fits(Kind wanted, const std::string& text) const {
+    return kind == wanted && std::regex_search(text, pattern);
+  }
 };
 
-// The rules that the rows of a case go through.
-struct CaseRules {
-  std::vector<NamedModel> models;
-  std::vector<Assumption> assumptions;
-  std::vector<Exclusion> exclusions;
-};
+using CaseRules = std::vector<CaseRule>;
 
-void read_assumptions(const ConfigNode& root, std::string_view key, bool corrects,
-                      std::vector<Assumption>& all) {
-  const auto list = root.optional(key);
-  if (!list) {
-    return;
-  }
-  for (const ConfigNode& node : list->items()) {
-    node.required("reason").skip();
-    all.push_back({.rows = rows_of(node),
-                   .fields = read_training_fields(node),
-                   .corrects = corrects,
-                   .node = node});
-  }
-}
-
+// Corrections come before assumptions.
 CaseRules read_rules(const ConfigNode& root) {
+  using Kind = CaseRule::Kind;
   CaseRules rules;
-  if (const auto list = root.optional("models")) {
-    for (const ConfigNode& node : list->items()) {
-      rules.models.push_back(
-          {.name = pattern_of(node.required("name")), .fields = read_training_fields(node)});
-    }
-  }
-  read_assumptions(root, "correct", true, rules.assumptions);
-  read_assumptions(root, "assume", false, rules.assumptions);
-  if (const auto list = root.optional("exclude_rows")) {
-    for (const ConfigNode& node : list->items()) {
-      rules.exclusions.push_back({.rows = pattern_of(node.required("rows")),
-                                  .reason = node.required("reason").as_string(),
-                                  .node = node});
+  for (const auto& [key, kind] :
+       {std::pair("models", Kind::Model), std::pair("correct", Kind::Correct),
+        std::pair("assume", Kind::Assume), std::pair("exclude_rows", Kind::Exclude)}) {
+    const auto list = root.optional(key);
+    for (const ConfigNode& node : list ? list->items() : std::vector<ConfigNode>{}) {
+      CaseRule rule{.kind = kind, .pattern = {}, .node = node};
+      if (kind == Kind::Exclude) {
+        rule.pattern = pattern_of(node.required("rows"));
+        rule.reason = node.required("reason").as_string();
+      } else if (kind == Kind::Model) {
+        rule.pattern = pattern_of(node.required("name"));
+        rule.fields = read_training_fields(node);
+      } else {
+        node.required("reason").skip();
+        rule.pattern = rows_of(node);
+        rule.fields = read_training_fields(node);
+      }
+      rules.push_back(std::move(rule));
     }
   }
   return rules;
 }
 
+// The names of models may be those of other rows of the table.
 void check_used(const CaseRules& rules) {
-  for (const Assumption& one : rules.assumptions) {
-    if (!one.is_used) {
-      one.node.fail("expected rows of the case that this is for, found none");
+  for (const CaseRule& one : rules) {
+    if (one.is_used || one.kind == CaseRule::Kind::Model) {
+      continue;
     }
-  }
-  for (const Exclusion& one : rules.exclusions) {
-    if (!one.is_used) {
+    if (one.kind == CaseRule::Kind::Exclude) {
       one.node.required("rows").fail("a part of the id of a row",
                                      one.node.required("rows").found());
     }
+    one.node.fail("expected rows of the case that this is for, found none");
   }
 }
 
-const Exclusion* exclusion_of(CaseRules& rules, const std::string& id) {
-  const Exclusion* found = nullptr;
-  for (Exclusion& one : rules.exclusions) {
-    if (std::regex_search(id, one.rows)) {
+const CaseRule* exclusion_of(CaseRules& rules, const std::string& id) {
+  const CaseRule* found = nullptr;
+  for (CaseRule& one : rules) {
+    if (one.fits(CaseRule::Kind::Exclude, id)) {
       one.is_used = true;
       found = found == nullptr ? &one : found;
     }
@@ -114,13 +97,15 @@ const Exclusion* exclusion_of(CaseRules& rules, const std::string& id) {
 }
 
 // Applies what the case says; returns the keys that it gave.
-std::vector<std::string> apply(CaseRules& rules, TrainingRow& row) {
+std::vector<std::string> apply(CaseRules& rules, TrainingRow& row, bool& is_corrected) {
   std::vector<std::string> names;
-  for (Assumption& one : rules.assumptions) {
-    if (std::regex_search(row.id, one.rows)) {
+  for (CaseRule& one : rules) {
+    const bool corrects = one.fits(CaseRule::Kind::Correct, row.id);
+    if (corrects || one.fits(CaseRule::Kind::Assume, row.id)) {
       one.is_used = true;
-      const std::vector<std::string> given = one.corrects ? replace_with(row.fields, one.fields)
-                                                          : fill_missing(row.fields, one.fields);
+      is_corrected = is_corrected || corrects;
+      const std::vector<std::string> given =
+          corrects ? replace_with(row.fields, one.fields) : fill_missing(row.fields, one.fields);
       names.insert(names.end(), given.begin(), given.end());
     }
   }
@@ -129,11 +114,10 @@ std::vector<std::string> apply(CaseRules& rules, TrainingRow& row) {
 
 void identify_model(const CaseRules& rules, TrainingRow& row) {
   const std::string name = row.fields.model.name.value_or("");
-  for (const NamedModel& one : rules.models) {
-    if (std::regex_search(name, one.name)) {
-      fill_missing(row.fields, one.fields);
-      return;
-    }
+  const auto rule = std::ranges::find_if(
+      rules, [&](const CaseRule& one) { return one.fits(CaseRule::Kind::Model, name); });
+  if (rule != rules.end()) {
+    fill_missing(row.fields, rule->fields);
   }
 }
 
@@ -141,11 +125,9 @@ TrainingCaseRow case_row(CaseRules& rules, TrainingRow row, ModelFolder& models)
   TrainingCaseRow result{.id = row.id, .release = row.release.value_or("")};
   identify_model(rules, row);
   const bool is_complete = !row.kind && resolve(row, models).run.has_value();
-  result.assumed = apply(rules, row);
-  const bool is_corrected = std::ranges::any_of(rules.assumptions, [&](const Assumption& one) {
-    return one.corrects && std::regex_search(row.id, one.rows);
-  });
-  if (const Exclusion* exclusion = exclusion_of(rules, row.id)) {
+  bool is_corrected = false;
+  result.assumed = apply(rules, row, is_corrected);
+  if (const CaseRule* exclusion = exclusion_of(rules, row.id)) {
     result.status = TrainingRowStatus::Excluded;
     result.reason = exclusion->reason;
     return result;
@@ -166,71 +148,52 @@ TrainingCaseRow case_row(CaseRules& rules, TrainingRow row, ModelFolder& models)
   return result;
 }
 
-std::filesystem::path first_file(const ConfigNode& node,
-                                 std::initializer_list<std::filesystem::path> places,
-                                 std::string_view expected) {
-  for (const std::filesystem::path& place : places) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(place, ignored)) {
-      return place.lexically_normal();
-    }
-  }
-  node.fail(expected, node.found());
-}
-
-// The GPUs whose rows are of the case; empty: all.
-std::vector<std::string> read_gpus(const ConfigNode& root) {
-  std::vector<std::string> gpus;
-  if (const auto list = root.optional("gpus")) {
-    for (const ConfigNode& node : list->items()) {
-      gpus.push_back(node.as_string());
-    }
-  }
-  return gpus;
-}
-
-std::vector<std::string> read_case_settings(const ConfigNode& root) {
+std::vector<std::string> read_case_settings(const ConfigNode& node) {
   std::vector<std::string> settings;
-  if (const auto node = root.optional("set")) {
-    for (const auto& [key, value] : node->entries()) {
-      settings.push_back(key + "=" + value.as_string());
-    }
+  for (const auto& [key, value] : node.entries()) {
+    settings.push_back(key + "=" + value.as_string());
   }
   return settings;
 }
 
-TrainingCase read_item(const ConfigNode& root, const std::filesystem::path& file,
-                       const std::filesystem::path& root_folder) {
-  const ConfigNode reference = root.required("reference");
-  const ConfigNode cluster = root.required("cluster");
-  const std::string name = cluster.as_string();
-  TrainingCase item{
-      .name = file.stem().string(),
-      .source = {},
-      .generation = "other",
-      .reference = first_file(
-          reference,
-          {file.parent_path() / reference.as_string(), root_folder / reference.as_string()},
-          "a table, relative to the case file or to the project"),
-      .cluster = first_file(cluster,
-                            {file.parent_path() / name, root_folder / name,
-                             root_folder / "configs" / "clusters" / (name + ".yaml")},
-                            "a cluster file, relative to the project or to the case file"),
-      .settings = read_case_settings(root),
-      .note = {}};
-  const auto source = root.optional("source");
-  item.source = source ? source->as_string() : item.reference.stem().string();
-  if (const auto generation = root.optional("generation")) {
-    item.generation = generation->as_string();
+// Which rows of the table are of the case: those of some GPUs, whose ids hold an expression.
+struct CaseRows {
+  std::vector<std::string> gpus;  // Empty: all.
+  std::regex ids = std::regex("");
+
+  [[nodiscard]] bool hold(const TrainingRow& row) const {
+    const std::string gpu = row.fields.machine.gpu.value_or("");
+    return (gpus.empty() || std::ranges::find(gpus, gpu) != gpus.end()) &&
+           std::regex_search(row.id, ids);
   }
-  if (const auto half = root.optional("half")) {
-    static constexpr std::array<std::string_view, 2> kHalves{"a", "b"};
-    item.half = half->as_choice(kHalves) == 0 ? TrainingHalf::A : TrainingHalf::B;
-  }
-  if (const auto note = root.optional("note")) {
-    item.note = note->as_string();
-  }
-  return item;
+};
+
+void training_case_fields(Fields& fields, TrainingCase& item, CaseRows& rows,
+                          const std::filesystem::path& file,
+                          const std::filesystem::path& root_folder) {
+  const Via table{Text{}, [&](const ConfigNode& node) {
+                    return first_file(
+                        node,
+                        {file.parent_path() / node.as_string(), root_folder / node.as_string()},
+                        "a table, relative to the case file or to the project");
+                  }};
+  const Via of_cluster{
+      Text{}, [&](const ConfigNode& node) { return cluster_file(node, file, root_folder); }};
+  const Via half{Text{}, [](const ConfigNode& node) {
+                   static constexpr std::array<std::string_view, 2> kHalves{"a", "b"};
+                   return node.as_choice(kHalves) == 0 ? TrainingHalf::A : TrainingHalf::B;
+                 }};
+  fields.required("reference", item.reference, table, "The measured table.");
+  fields.required("cluster", item.cluster, of_cluster, "A cluster file.");
+  fields.optional("set", item.settings, Via{Named{Text{}}, read_case_settings},
+                  "Values of the cluster file, as `--set` has them.");
+  item.source = item.reference.stem().string();
+  fields.optional("source", item.source, Text{}, "Cases of one source are scored as one.");
+  fields.optional("generation", item.generation, Text{}, "Generation of GPUs.");
+  fields.optional("half", item.half, half, "Fitted on one half, scored on the other.");
+  fields.optional("note", item.note, Text{}, "A remark.");
+  fields.optional("rows", rows.ids, Via{Text{}, pattern_of}, "An expression that ids hold.");
+  fields.optional("gpus", rows.gpus, List{Text{}}, "GPUs whose rows are of the case: all.");
 }
 
 }  // namespace
@@ -252,16 +215,17 @@ LoadedTrainingCase load_training_case(const std::filesystem::path& file,
                                       ModelFolder& models) {
   ConfigDocument document = ConfigDocument::load(file);
   const ConfigNode root = document.root();
-  LoadedTrainingCase loaded{.item = read_item(root, file, root_folder), .rows = {}};
-  const std::regex rows = rows_of(root);
-  const std::vector<std::string> gpus = read_gpus(root);
+  LoadedTrainingCase loaded;
+  loaded.item.name = file.stem().string();
+  loaded.item.generation = "other";
+  CaseRows wanted;
+  Fields fields(root);
+  training_case_fields(fields, loaded.item, wanted, file, root_folder);
   CaseRules rules = read_rules(root);
   document.finish();
   const TrainingTable table = load_training_table(loaded.item.reference);
   for (const TrainingRow& row : table.rows) {
-    const std::string gpu = row.fields.machine.gpu.value_or("");
-    const bool is_wanted = gpus.empty() || std::ranges::find(gpus, gpu) != gpus.end();
-    if (is_wanted && std::regex_search(row.id, rows)) {
+    if (wanted.hold(row)) {
       loaded.rows.push_back(case_row(rules, row, models));
     }
   }
