@@ -190,90 +190,50 @@ std::string text_of(const CalibratedRate& rate, double value) {
   return value >= 2.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
-// gpu-rates.yaml with other values of some keys, without its comments.
-class RatesWriter {
- public:
-  RatesWriter(const RateCalibration& made, const GpuModel& gpu) {
-    std::map<std::string, std::string> attention;
-    bool has_attention = false;
-    for (const CalibratedRate& rate : made.rates) {
-      const std::string text = text_of(rate, rate.value);
-      const std::string path = "generations." + rate.name;
-      if (rate.name.find(".attention.") != std::string::npos) {
-        attention[path.substr(path.rfind('.') + 1)] = text;
-        has_attention = has_attention || rate.is_fitted;
-      } else if (rate.is_fitted) {
-        entries_[path] = fmt::format(
-            "{{value: {}, evidence: measured, source: calibration, note: \"90 % within {} to {}, "
-            "{} rows\"}}",
-            text, text_of(rate, rate.low), text_of(rate, rate.high), rate.rows);
-      }
-    }
-    if (has_attention) {
-      entries_[fmt::format("generations.{}.attention.{}", gpu.architecture, kKernel)] =
-          fmt::format("{{forward: {}, backward: {}, evidence: measured, source: calibration}}",
-                      attention["forward"], attention["backward"]);
+// Puts the rates that are fitted in the place of the shipped ones; both of attention together.
+void set_fitted(const RateCalibration& made, ConfigDocument& document) {
+  std::map<std::string, std::string> attention;
+  std::string kernel;  // Path of the rates of attention, if any is fitted.
+  for (const CalibratedRate& rate : made.rates) {
+    const std::string text = text_of(rate, rate.value);
+    const std::string path = "generations." + rate.name;
+    const std::size_t last = path.rfind('.');
+    if (path.find(".attention.") != std::string::npos) {
+      attention[path.substr(last + 1)] = text;
+      kernel = rate.is_fitted ? path.substr(0, last) : kernel;
+    } else if (rate.is_fitted) {
+      document.set(path,
+                   fmt::format("{{value: {}, evidence: measured, source: calibration, note: \"90 % "
+                               "within {} to {}, {} rows\"}}",
+                               text, text_of(rate, rate.low), text_of(rate, rate.high), rate.rows));
     }
   }
-
-  std::string write(const ConfigNode& root) {
-    std::string text;
-    write(root, "", 0, text);
-    return text;
+  if (!kernel.empty()) {
+    document.set(
+        kernel,
+        fmt::format("{{forward: {}, backward: {}, evidence: measured, source: calibration}}",
+                    attention["forward"], attention["backward"]));
   }
+}
 
- private:
-  static std::string value_text(const ConfigNode& node) {
-    std::vector<std::string> parts;
-    for (const auto& [key, value] : node.entries()) {
-      parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
-    }
-    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+std::optional<std::string> rate_text(const ConfigNode& node, const std::string& /*path*/) {
+  if (!node.optional("evidence")) {
+    return std::nullopt;
   }
-
-  void write(const ConfigNode& node, const std::string& path, int indent, std::string& text) {
-    for (const auto& [key, below] : node.entries()) {
-      const std::string name = path.empty() ? key : path + "." + key;
-      text += fmt::format("{:{}}{}:", "", indent, yaml_scalar(key));
-      const auto fitted = entries_.find(name);
-      if (fitted != entries_.end()) {
-        text += " " + fitted->second + "\n";
-        entries_.erase(fitted);
-        if (below.is_map()) {
-          static_cast<void>(value_text(below));  // All of it is read.
-        }
-      } else if (!below.is_map()) {
-        text += " " + yaml_scalar(below.as_string()) + "\n";
-      } else if (below.optional("evidence")) {
-        text += " " + value_text(below) + "\n";
-      } else {
-        text += "\n";
-        write(below, name, indent + 2, text);
-      }
-    }
-    // Entries that the file did not have come last in its mapping.
-    const auto left = entries_.find(path + "." + kKernel);
-    if (left != entries_.end()) {
-      text += fmt::format("{:{}}{}: {}\n", "", indent, kKernel, left->second);
-      entries_.erase(left);
-    }
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : node.entries()) {
+    parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
   }
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
 
-  std::map<std::string, std::string> entries_;  // Entries by path.
-};
-
-std::string document_of(const RateCalibration& made, const GpuModel& gpu,
-                        const std::filesystem::path& shipped, const std::string& origin) {
+std::string document_of(const RateCalibration& made, const std::filesystem::path& shipped,
+                        const std::string& origin) {
   ConfigDocument document = ConfigDocument::load(shipped);
-  std::string body = RatesWriter(made, gpu).write(document.root());
-  const std::string key = "sources:\n";
-  const std::size_t place = body.find(key);
-  CHECK(place != std::string::npos, "rates have sources");
-  body.insert(place + key.size(),
-              fmt::format("  calibration: {}\n", yaml_scalar("trainyard calibrate: " + origin)));
+  set_fitted(made, document);
   return "# Rates of kernels as trainyard calibrate fitted them to one GPU; the keys are those of\n"
          "# configs/hardware/gpu-rates.yaml, docs/commands/calibrate.md says how.\n\n" +
-         body;
+         rewritten(document.root(), "trainyard calibrate: " + origin, rate_text);
 }
 
 }  // namespace
@@ -323,7 +283,7 @@ RateCalibration calibrate_rates(std::vector<RateTable> tables, const GpuModel& g
     }
     made.rates.push_back(calibrated(k, gpu.architecture, values.at(k), made.fit.constants.at(k)));
   }
-  made.document = document_of(made, gpu, shipped, origin);
+  made.document = document_of(made, shipped, origin);
   return made;
 }
 

@@ -8,8 +8,6 @@
 #include <map>
 #include <string_view>
 
-#include "sim/config.h"
-
 namespace trainyard {
 namespace {
 
@@ -23,6 +21,22 @@ std::string list(const std::vector<std::string>& texts) {
   return fmt::format("[{}]", fmt::join(scalars, ", "));
 }
 
+void write(const ConfigNode& node, const std::string& path, int indent, const LeafText& leaf,
+           std::string& text) {
+  for (const auto& [key, below] : node.entries()) {
+    text += fmt::format("{:{}}{}:", "", indent, yaml_scalar(key));
+    const std::string name = path.empty() ? key : path + "." + key;
+    if (!below.is_map()) {
+      text += " " + yaml_scalar(below.as_string()) + "\n";
+    } else if (const auto written = leaf(below, name)) {
+      text += " " + *written + "\n";
+    } else {
+      text += "\n";
+      write(below, name, indent + 2, leaf, text);
+    }
+  }
+}
+
 class Writer {
  public:
   Writer(const std::vector<FittedText>& fitted, const std::vector<ProfileConstant>& constants) {
@@ -34,32 +48,6 @@ class Writer {
         }
       }
     }
-  }
-
-  void write(const ConfigNode& node, const std::string& path, int indent, std::string& text) const {
-    for (const auto& [key, below] : node.entries()) {
-      text += fmt::format("{:{}}{}:", "", indent, yaml_scalar(key));
-      const std::string name = path.empty() ? key : path + "." + key;
-      if (!below.is_map()) {
-        text += " " + yaml_scalar(below.as_string()) + "\n";
-      } else if (below.optional("value")) {
-        text += " " + value(below, name) + "\n";
-      } else {
-        text += "\n";
-        write(below, name, indent + 2, text);
-      }
-    }
-  }
-
- private:
-  [[nodiscard]] const FittedText* fitted(const std::string& path) const {
-    const auto found = by_path_.find(path);
-    return found == by_path_.end() ? nullptr : found->second;
-  }
-
-  static std::string fit(const FittedText& one) {
-    return fmt::format("{{low: {}, high: {}, rows: {}, files: {}}}", yaml_scalar(one.low),
-                       yaml_scalar(one.high), one.rows, list(one.files));
   }
 
   // {value: ..., evidence: ..., source: ..., note: ..., fit: ...}
@@ -106,6 +94,17 @@ class Writer {
     return text + "fit: " + fits + "}";
   }
 
+ private:
+  [[nodiscard]] const FittedText* fitted(const std::string& path) const {
+    const auto found = by_path_.find(path);
+    return found == by_path_.end() ? nullptr : found->second;
+  }
+
+  static std::string fit(const FittedText& one) {
+    return fmt::format("{{low: {}, high: {}, rows: {}, files: {}}}", yaml_scalar(one.low),
+                       yaml_scalar(one.high), one.rows, list(one.files));
+  }
+
   std::map<std::string, const FittedText*> by_path_;
 };
 
@@ -150,19 +149,26 @@ std::string yaml_scalar(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string calibrated_profile(const ProfileConstants& constants,
-                               const std::vector<FittedText>& fitted, const ProfileOrigin& origin) {
-  ConfigDocument document = ConfigDocument::parse(constants.text(), constants.name());
+std::string rewritten(const ConfigNode& root, const std::string& source, const LeafText& leaf) {
   std::string body;
-  Writer(fitted, constants.all()).write(document.root(), "", 0, body);
-  // The sources come first; ours is one more.
+  write(root, "", 0, leaf, body);
   const std::string key = "sources:\n";
   const std::size_t place = body.find(key);
   if (place != std::string::npos) {
-    body.insert(place + key.size(),
-                fmt::format("  {}: {}\n", kSource,
-                            yaml_scalar("fitted by trainyard calibrate to the files below")));
+    body.insert(place + key.size(), fmt::format("  {}: {}\n", kSource, yaml_scalar(source)));
   }
+  return body;
+}
+
+std::string calibrated_profile(const ProfileConstants& constants,
+                               const std::vector<FittedText>& fitted, const ProfileOrigin& origin) {
+  ConfigDocument document = ConfigDocument::parse(constants.text(), constants.name());
+  const Writer writer(fitted, constants.all());
+  const std::string body = rewritten(
+      document.root(), "fitted by trainyard calibrate to the files below",
+      [&](const ConfigNode& leaf, const std::string& path) {
+        return leaf.optional("value") ? std::optional(writer.value(leaf, path)) : std::nullopt;
+      });
   return "# Constants of the event model of NCCL, as trainyard calibrate fitted them to one "
          "machine.\n"
          "# docs/models/nccl-timing.md explains the keys, docs/commands/calibrate.md what `fit` "

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibration/predict/profile_constants.h"
 #include "nccl/timing/profile.h"
+#include "sim/config.h"
 
 namespace trainyard {
 
@@ -29,6 +32,13 @@ struct ProfileOrigin {
 
 // The text as a scalar of YAML, plain where it may be, also within braces.
 [[nodiscard]] std::string yaml_scalar(const std::string& text);
+
+// A mapping without its comments, and with one more source, "calibration". `leaf` writes a mapping
+// with its path on one line, or gives nothing where the mapping is of others.
+using LeafText =
+    std::function<std::optional<std::string>(const ConfigNode& leaf, const std::string& path)>;
+[[nodiscard]] std::string rewritten(const ConfigNode& root, const std::string& source,
+                                    const LeafText& leaf);
 
 // The document of `constants` in its order, without its comments. A constant that is not fitted
 // keeps value, evidence and source; one that is has `evidence: measured`, `source: calibration` and
