@@ -70,7 +70,7 @@ class Hospital {
     for (Bytes size = kib(1); size <= gib(1); size = size * 2) {
       run.points.push_back({.size = size, .time = {}});
     }
-    all_ = predict_hypotheses(cluster, shipped_catalogue(), profile, std::span(&run, 1),
+    all_ = predict_hypotheses({cluster, shipped_catalogue(), profile, std::span(&run, 1)},
                               [](std::size_t count, const std::function<void(std::size_t)>& task) {
                                 for (std::size_t index = 0; index < count; ++index) {
                                   task(index);
@@ -88,8 +88,9 @@ class Hospital {
   // Of the variant whose change begins so, of a fault with this code.
   [[nodiscard]] std::size_t candidate(const std::string& code, const std::string& change) const {
     for (std::size_t index = 0; index < all_.candidates.size(); ++index) {
-      const MachineFault& fault = all_.faults[all_.candidates[index].fault];
-      if (fault.code == code && fault.variants[all_.variants[index]].change.starts_with(change)) {
+      const Candidate& one = all_.candidates[index];
+      const MachineFault& fault = all_.faults[one.fault];
+      if (fault.code == code && fault.variants[one.variant].change.starts_with(change)) {
         return index;
       }
     }

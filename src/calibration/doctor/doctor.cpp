@@ -27,80 +27,54 @@ std::vector<Bytes> sizes_of(const DoctorRun& run) {
   return sizes;
 }
 
-// Throws for a machine that falls apart.
-Cluster changed(const Cluster& cluster, const FaultVariant& variant) {
-  Cluster broken = variant.machine(cluster);
-  if (const auto reason = describe_unreachable(broken)) {
-    throw ConfigError(*reason);
+// Fills rows, faults and machine.
+void predict_healthy(const DoctorInputs& inputs, Hypotheses& made) {
+  for (std::size_t run = 0; run < inputs.runs.size(); ++run) {
+    const DoctorRun& of = inputs.runs[run];
+    NcclSession session(of.item, inputs.cluster, inputs.catalogue, inputs.profile, of.operation,
+                        sizes_of(of));
+    made.machine = session.machine();
+    const std::vector<LimitShare> limits = largest_limits(session, inputs.profile);
+    for (std::size_t row = 0; row < session.rows(); ++row) {
+      made.rows.push_back({.run = run,
+                           .size = of.points[row].size,
+                           .time = session.time(row),
+                           .how = session.how(row),
+                           .limit = limits[row]});
+    }
+    if (run == 0) {
+      made.faults = faults_of({.cluster = inputs.cluster,
+                               .item = of.item,
+                               .communicator = session.communicator(),
+                               .machine = made.machine});
+    }
   }
-  return broken;
 }
 
-class Simulations {
- public:
-  Simulations(const Cluster& cluster, const Catalogue& catalogue, const nccl::Profile& profile,
-              std::span<const DoctorRun> runs)
-      : cluster_(cluster), catalogue_(catalogue), profile_(profile), runs_(runs) {}
-
-  // Fills rows and machine.
-  std::vector<MachineFault> healthy(Hypotheses& made) const {
-    std::vector<MachineFault> faults;
-    for (std::size_t run = 0; run < runs_.size(); ++run) {
-      NcclSession session(runs_[run].item, cluster_, catalogue_, profile_, runs_[run].operation,
-                          sizes_of(runs_[run]));
-      made.machine = session.machine();
-      const std::vector<LimitShare> limits = largest_limits(session, profile_);
-      for (std::size_t row = 0; row < session.rows(); ++row) {
-        made.rows.push_back({.run = run,
-                             .size = runs_[run].points[row].size,
-                             .time = session.time(row),
-                             .how = session.how(row),
-                             .limit = limits[row]});
-      }
-      if (run == 0) {
-        faults = faults_of({.cluster = cluster_,
-                            .item = runs_[0].item,
-                            .communicator = session.communicator(),
-                            .machine = made.machine});
-      }
+// Throws ConfigError, also for a machine that falls apart.
+std::vector<double> log_times_of(const DoctorInputs& inputs, const FaultVariant& variant) {
+  std::optional<Cluster> broken;
+  if (variant.machine) {
+    broken = variant.machine(inputs.cluster);
+    if (const auto reason = describe_unreachable(*broken)) {
+      throw ConfigError(*reason);
     }
-    return faults;
   }
-
-  [[nodiscard]] std::vector<double> log_times(const FaultVariant& variant) const {
-    std::optional<Cluster> broken;
-    if (variant.machine) {
-      broken = changed(cluster_, variant);
+  const nccl::Profile profile =
+      variant.gpu_speed < 1.0 ? with_gpu_speed(inputs.profile, variant.gpu_speed) : inputs.profile;
+  std::vector<double> times;
+  for (const DoctorRun& run : inputs.runs) {
+    ValidationCase item = run.item;
+    item.environment.insert(item.environment.end(), variant.environment.begin(),
+                            variant.environment.end());
+    NcclSession session(item, broken ? *broken : inputs.cluster, inputs.catalogue, profile,
+                        run.operation, sizes_of(run));
+    for (std::size_t row = 0; row < session.rows(); ++row) {
+      times.push_back(log_of(session.time(row)));
     }
-    const nccl::Profile profile =
-        variant.gpu_speed < 1.0 ? with_gpu_speed(profile_, variant.gpu_speed) : profile_;
-    std::vector<double> times;
-    for (const DoctorRun& run : runs_) {
-      ValidationCase item = run.item;
-      item.environment.insert(item.environment.end(), variant.environment.begin(),
-                              variant.environment.end());
-      NcclSession session(item, broken ? *broken : cluster_, catalogue_, profile, run.operation,
-                          sizes_of(run));
-      for (std::size_t row = 0; row < session.rows(); ++row) {
-        times.push_back(log_of(session.time(row)));
-      }
-    }
-    return times;
   }
-
- private:
-  const Cluster& cluster_;
-  const Catalogue& catalogue_;
-  const nccl::Profile& profile_;
-  std::span<const DoctorRun> runs_;
-};
-
-struct Simulated {
-  std::size_t fault = 0;
-  std::size_t variant = 0;
-  std::vector<double> log_times = {};
-  std::string refused = {};  // Why there are none.
-};
+  return times;
+}
 
 std::vector<LogPoint> log_points(const Hypotheses& hypotheses) {
   std::vector<LogPoint> points;
@@ -123,48 +97,40 @@ std::string_view to_string(Verdict verdict) {
   return kNames.at(static_cast<std::size_t>(verdict));
 }
 
-Hypotheses predict_hypotheses(const Cluster& cluster, const Catalogue& catalogue,
-                              const nccl::Profile& profile, std::span<const DoctorRun> runs,
-                              const TaskRunner& run_tasks) {
-  CHECK(!runs.empty(), "a log has a run");
-  const Simulations simulations(cluster, catalogue, profile, runs);
+Hypotheses predict_hypotheses(const DoctorInputs& inputs, const TaskRunner& run_tasks) {
+  CHECK(!inputs.runs.empty(), "a log has a run");
   Hypotheses made;
-  made.faults = simulations.healthy(made);
-  std::vector<Simulated> all;
-  for (std::size_t fault = 1; fault < made.faults.size(); ++fault) {
-    for (std::size_t variant = 0; variant < made.faults[fault].variants.size(); ++variant) {
-      all.push_back({.fault = fault, .variant = variant});
-    }
-  }
-  run_tasks(all.size(), [&](std::size_t index) {
-    Simulated& one = all[index];
-    try {
-      one.log_times = simulations.log_times(made.faults[one.fault].variants[one.variant]);
-    } catch (const ConfigError& error) {
-      one.refused = error.what();
-    }
-  });
-  Candidate healthy;
+  predict_healthy(inputs, made);
+  Candidate& healthy = made.candidates.emplace_back();
   for (const HealthyRow& row : made.rows) {
     healthy.log_times.push_back(log_of(row.time));
   }
-  made.candidates.push_back(std::move(healthy));
-  made.variants.push_back(0);
-  std::vector<bool> simulated(made.faults.size());
-  for (Simulated& one : all) {
-    if (one.refused.empty()) {
-      made.candidates.push_back({.fault = one.fault, .log_times = std::move(one.log_times)});
-      made.variants.push_back(one.variant);
-      simulated[one.fault] = true;
-    } else if (made.faults[one.fault].left_out.empty()) {
-      made.faults[one.fault].left_out = one.refused;
+  std::vector<Candidate> tried;
+  for (std::size_t fault = 1; fault < made.faults.size(); ++fault) {
+    for (std::size_t variant = 0; variant < made.faults[fault].variants.size(); ++variant) {
+      tried.push_back({.fault = fault, .log_times = {}, .variant = variant});
+    }
+  }
+  std::vector<std::string> refused(tried.size());  // Why there are no times.
+  run_tasks(tried.size(), [&](std::size_t index) {
+    Candidate& one = tried[index];
+    try {
+      one.log_times = log_times_of(inputs, made.faults[one.fault].variants[one.variant]);
+    } catch (const ConfigError& error) {
+      refused[index] = error.what();
+    }
+  });
+  for (std::size_t index = 0; index < tried.size(); ++index) {
+    std::string& left_out = made.faults[tried[index].fault].left_out;
+    if (!refused[index].empty()) {
+      left_out = left_out.empty() ? refused[index] : left_out;
+    } else {
+      made.candidates.push_back(std::move(tried[index]));
     }
   }
   // A fault of which one variant could be simulated was tried.
-  for (std::size_t fault = 1; fault < made.faults.size(); ++fault) {
-    if (simulated[fault]) {
-      made.faults[fault].left_out.clear();
-    }
+  for (const Candidate& one : made.candidates) {
+    made.faults[one.fault].left_out.clear();
   }
   return made;
 }

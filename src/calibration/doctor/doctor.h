@@ -39,16 +39,21 @@ struct Hypotheses {
   // The faults that were simulated; left_out says why others could not be.
   std::vector<MachineFault> faults;
   std::vector<Candidate> candidates;
-  std::vector<std::size_t> variants;  // Index of each candidate among the variants of its fault.
-  std::vector<HealthyRow> rows;       // Run by run.
+  std::vector<HealthyRow> rows;  // Run by run.
   nccl::MachineKind machine;
 };
 
-// Predicts every row of every run with every variant of every fault. `runs` is not empty. Throws
-// ConfigError for what cannot be predicted of the healthy machine.
-[[nodiscard]] Hypotheses predict_hypotheses(const Cluster& cluster, const Catalogue& catalogue,
-                                            const nccl::Profile& profile,
-                                            std::span<const DoctorRun> runs,
+// The healthy machine, and what ran on it.
+struct DoctorInputs {
+  const Cluster& cluster;
+  const Catalogue& catalogue;
+  const nccl::Profile& profile;
+  std::span<const DoctorRun> runs;  // At least one.
+};
+
+// Predicts every row of every run with every variant of every fault. Throws ConfigError for what
+// cannot be predicted of the healthy machine.
+[[nodiscard]] Hypotheses predict_hypotheses(const DoctorInputs& inputs,
                                             const TaskRunner& run_tasks);
 
 // The errors of machines of this kind.

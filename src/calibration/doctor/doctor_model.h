@@ -64,6 +64,7 @@ class ErrorDistribution {
 struct Candidate {
   std::size_t fault = 0;          // 0: none, the machine is healthy. Several may be of one fault.
   std::vector<double> log_times;  // ln of what it predicts, one for each point.
+  std::size_t variant = 0;        // Index among the variants of the fault.
 };
 
 // Faults that this log cannot tell apart, as they predict the same times.

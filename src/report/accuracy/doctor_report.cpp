@@ -52,9 +52,8 @@ Table rows_of(const DoctorReport& report) {
 }
 
 const FaultVariant& variant_of(const DoctorResult& result, const Explanation& explanation) {
-  const Hypotheses& all = result.hypotheses;
-  const std::size_t fault = all.candidates[explanation.candidate].fault;
-  return all.faults[fault].variants[all.variants[explanation.candidate]];
+  const Candidate& best = result.hypotheses.candidates[explanation.candidate];
+  return result.hypotheses.faults[best.fault].variants[best.variant];
 }
 
 std::vector<std::string> codes_of(const DoctorResult& result, const std::vector<std::size_t>& of) {

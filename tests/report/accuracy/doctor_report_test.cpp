@@ -25,7 +25,6 @@ DoctorReport small_report_report() {
       {.code = "gpu-pcie-x8", .title = "a GPU at x8", .variants = {{.change = "gpu7 at x8"}}}};
   result.hypotheses.candidates = {
       {.fault = 0, .log_times = {}}, {.fault = 1, .log_times = {}}, {.fault = 2, .log_times = {}}};
-  result.hypotheses.variants = {0, 0, 0};
   result.rows = {{.healthy = {.size = kib(1),
                               .time = microseconds(10),
                               .how = "Ring LL, 1 channels",
