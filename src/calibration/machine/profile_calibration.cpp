@@ -241,16 +241,12 @@ std::string_view to_string(ConstantMark mark) {
   return kNames.at(static_cast<std::size_t>(mark));
 }
 
-CalibrationError error_of(std::span<const CalibratedTable> tables, RowUse use) {
+CalibrationError calibration_error(std::span<const EstimatedRow> rows) {
   std::vector<double> shipped;
   std::vector<double> fitted;
-  for (const CalibratedTable& table : tables) {
-    for (const CalibratedRow& row : table.rows) {
-      if (row.use == use) {
-        shipped.push_back(std::abs(std::log(row.shipped / row.measured)));
-        fitted.push_back(std::abs(std::log(row.fitted / row.measured)));
-      }
-    }
+  for (const EstimatedRow& row : rows) {
+    shipped.push_back(std::abs(row.shipped));
+    fitted.push_back(std::abs(row.fitted));
   }
   const RegimeError before = regime_error(std::move(shipped));
   const RegimeError after = regime_error(std::move(fitted));
@@ -259,6 +255,28 @@ CalibrationError error_of(std::span<const CalibratedTable> tables, RowUse use) {
           .p90_shipped = before.p90,
           .median_fitted = after.median,
           .p90_fitted = after.p90};
+}
+
+CalibrationError error_of(std::span<const CalibratedTable> tables, RowUse use) {
+  std::vector<EstimatedRow> rows;
+  for (const CalibratedTable& table : tables) {
+    for (const CalibratedRow& row : table.rows) {
+      if (row.use == use) {
+        rows.push_back({.use = use,
+                        .shipped = std::log(row.shipped / row.measured),
+                        .fitted = std::log(row.fitted / row.measured)});
+      }
+    }
+  }
+  return calibration_error(rows);
+}
+
+std::vector<bool> third_of_four(std::size_t rows) {
+  std::vector<bool> marks(rows);
+  for (std::size_t r = 2; r + 1 < rows; r += 4) {
+    marks[r] = true;
+  }
+  return marks;
 }
 
 std::vector<std::vector<bool>> kept_out_rows(std::span<const CalibratedTable> tables) {
@@ -271,12 +289,9 @@ std::vector<std::vector<bool>> kept_out_rows(std::span<const CalibratedTable> ta
   const std::string_view last = collectives.size() < 3 ? "" : *collectives.rbegin();
   std::vector<std::vector<bool>> marks;
   for (const CalibratedTable& table : tables) {
-    const bool whole = to_string(table.operation) == last;
-    std::vector<bool>& rows = marks.emplace_back();
-    for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      // Never the largest, so that what is left reaches as far.
-      rows.push_back(whole || (r % 4 == 2 && r + 1 < table.rows.size()));
-    }
+    const std::size_t rows = table.rows.size();
+    marks.push_back(to_string(table.operation) == last ? std::vector<bool>(rows, true)
+                                                       : third_of_four(rows));
   }
   return marks;
 }

@@ -88,6 +88,8 @@ struct CalibrationError {
   double median_fitted = 0.0;
   double p90_fitted = 0.0;
 };
+// Errors of rows with these ln(predicted / measured), signed.
+[[nodiscard]] CalibrationError calibration_error(std::span<const EstimatedRow> rows);
 [[nodiscard]] CalibrationError error_of(std::span<const CalibratedTable> tables, RowUse use);
 
 struct ProfileCalibration {
@@ -99,9 +101,11 @@ struct ProfileCalibration {
   std::vector<std::string> warnings;  // Tables that are left out, outliers.
 };
 
+// Marks the third of each four of so many rows, but never the last, so that what is left reaches as
+// far.
+[[nodiscard]] std::vector<bool> third_of_four(std::size_t rows);
 // Returns which rows are not fitted to: of each table the third of each four, in rising order of
-// sizes, but for the largest; of three or more collectives all tables of the one whose name is
-// last.
+// sizes; of three or more collectives all tables of the one whose name is last.
 [[nodiscard]] std::vector<std::vector<bool>> kept_out_rows(std::span<const CalibratedTable> tables);
 
 // Throws ConfigError where no table can be used.

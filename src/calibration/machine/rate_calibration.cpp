@@ -9,7 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "calibration/measured/comparison.h"
 #include "calibration/predict/profile_yaml.h"
 #include "sim/check.h"
 #include "sim/config.h"
@@ -149,10 +148,7 @@ std::vector<FitTable> fit_tables(const std::vector<RateTable>& tables) {
 std::vector<std::vector<bool>> kept_out(const std::vector<RateTable>& tables) {
   std::vector<std::vector<bool>> marks;
   for (const RateTable& table : tables) {
-    std::vector<bool>& rows = marks.emplace_back();
-    for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      rows.push_back(r % 4 == 2 && r + 1 < table.rows.size());
-    }
+    marks.push_back(third_of_four(table.rows.size()));
   }
   return marks;
 }
@@ -238,27 +234,16 @@ std::string document_of(const RateCalibration& made, const std::filesystem::path
 
 }  // namespace
 
-RateCalibration::Error RateCalibration::error(RowUse use, std::optional<std::size_t> table) const {
-  std::vector<double> shipped;
-  std::vector<double> fitted;
+CalibrationError RateCalibration::error(RowUse use, std::optional<std::size_t> table) const {
+  std::vector<EstimatedRow> rows;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    if (table && *table != t) {
-      continue;
-    }
     for (const EstimatedRow& row : fit.tables.at(t)) {
-      if (row.use == use) {
-        shipped.push_back(std::abs(row.shipped));
-        fitted.push_back(std::abs(row.fitted));
+      if (row.use == use && t == table.value_or(t)) {
+        rows.push_back(row);
       }
     }
   }
-  const RegimeError before = regime_error(std::move(shipped));
-  const RegimeError after = regime_error(std::move(fitted));
-  return {.rows = after.rows,
-          .median_shipped = before.median,
-          .p90_shipped = before.p90,
-          .median_fitted = after.median,
-          .p90_fitted = after.p90};
+  return calibration_error(rows);
 }
 
 RateCalibration calibrate_rates(std::vector<RateTable> tables, const GpuModel& gpu,

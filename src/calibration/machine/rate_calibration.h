@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/machine/profile_calibration.h"
 #include "calibration/machine/rate_rows.h"
 #include "calibration/solver/constant_fit.h"
 #include "hw/parts/catalogue.h"
@@ -36,16 +37,9 @@ struct RateCalibration {
   ConstantFit fit;       // Its tables are those above, row by row.
   std::string document;  // YAML that GpuRates reads.
 
-  // |predicted / measured - 1| of rows of one use: medians with the shipped rates and the fitted.
-  struct Error {
-    std::size_t rows = 0;
-    double median_shipped = 0.0;
-    double p90_shipped = 0.0;
-    double median_fitted = 0.0;
-    double p90_fitted = 0.0;
-  };
-  // Returns the error of all tables, or of the one with this number.
-  [[nodiscard]] Error error(RowUse use, std::optional<std::size_t> table = std::nullopt) const;
+  // Returns the error of the rows of one use of all tables, or of the one with this number.
+  [[nodiscard]] CalibrationError error(RowUse use,
+                                       std::optional<std::size_t> table = std::nullopt) const;
 };
 
 // `shipped` is gpu-rates.yaml, `origin` what is written as the source: files and GPU. There must be

@@ -18,9 +18,7 @@ constexpr std::array kUses{"fitted", "kept out", "outlier"};
 constexpr std::array kShownUses{std::pair{"fitted to", RowUse::Fitted},
                                 std::pair{"kept out", RowUse::KeptOut}};
 
-// CalibrationError and RateCalibration::Error have the same figures.
-template <typename Error>
-std::vector<Cell> error_cells(const char* use, const Error& error) {
+std::vector<Cell> error_cells(const char* use, const CalibrationError& error) {
   return {Cell::of(use),
           Cell::count(error.rows),
           error_cell(true, error.median_shipped),
@@ -183,7 +181,7 @@ Table rate_errors(const RateCalibration& calibration) {
   Table table(std::move(columns));
   const auto add = [&](const std::string& name, std::optional<std::size_t> number) {
     for (const auto& [use_name, use] : kShownUses) {
-      const RateCalibration::Error error = calibration.error(use, number);
+      const CalibrationError error = calibration.error(use, number);
       if (error.rows > 0) {
         std::vector<Cell> cells = error_cells(use_name, error);
         cells.insert(cells.begin(), Cell::of(name));
