@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <string_view>
 #include <utility>
 
@@ -150,27 +149,23 @@ DoctorLog parse_doctor_log(const std::string& text, const std::string& name,
     // Empty lines in front, so that errors name lines of the whole file.
     std::string padded(segment.first_line - 1, '\n');
     padded += segment.text;
-    add_run(log, parse_measurement(padded, name), segment.text, name, segment.header_line,
-            operation);
-    for (const WrongResult& wrong : wrong_results_of(padded, name)) {
+    MeasuredTable table = parse_measurement(padded, name);
+    for (const WrongResult& wrong : table.wrong_results) {
       const std::size_t line = wrong.line > 0 ? wrong.line : segment.header_line;
       log.wrong_results.push_back(fmt::format("{}:{}: {}", name, line, wrong.what));
     }
+    add_run(log, std::move(table), segment.text, name, segment.header_line, operation);
   }
   return log;
 }
 
 std::vector<DoctorPoint> points_of(const MeasuredTable& table) {
-  std::map<Bytes, std::vector<SimTime>> by_size;
   const LoadedCase loaded{.item = {}, .table = table};
-  for (const ValidationRow& row : validation_rows(loaded)) {
-    by_size[row.size].push_back(row.measured);
-  }
   std::vector<DoctorPoint> points;
-  for (auto& [size, times] : by_size) {
-    std::ranges::sort(times);
-    points.push_back({.size = size, .time = times[(times.size() - 1) / 2]});
+  for (const ValidationRow& row : validation_rows(loaded)) {
+    points.push_back({.size = row.size, .time = row.measured});
   }
+  std::ranges::sort(points, {}, &DoctorPoint::size);
   return points;
 }
 

@@ -33,6 +33,12 @@ struct MeasuredRow {
   std::size_t line = 0;  // Line of the log; 0 if it is of no log.
 };
 
+// A message of nccl-tests about data that came out wrong.
+struct WrongResult {
+  std::size_t line = 0;  // Line of the log; 0 if it is about the whole log.
+  std::string what;      // "#wrong is 17 at 1048576 B"
+};
+
 struct MeasuredTable {
   std::string name;  // The file's name without folder and ending.
   // Author and publication of the measurement, on one line; or "nccl-tests log".
@@ -49,6 +55,8 @@ struct MeasuredTable {
   std::vector<MeasuredRow> rows;   // In the file's order; never empty.
   // Notes for readers of these numbers: recomputed values, rows that contradict themselves.
   std::vector<std::string> remarks;
+  // Wrong results of its rows, or what is said of the whole if no row has any.
+  std::vector<WrongResult> wrong_results = {};
 };
 
 // The keys of a YAML table; all but its name.

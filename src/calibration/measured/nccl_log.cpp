@@ -25,8 +25,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <vector>
@@ -58,32 +59,25 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
-template <typename Integer>
-std::optional<Integer> parse_integer(std::string_view text) {
-  Integer value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value < 0) {
-    return std::nullopt;
-  }
-  return value;
+std::optional<int> small_number(std::string_view text) {
+  const auto value = imported_number(text, std::numeric_limits<int>::max());
+  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
+
+// Columns of a time and its bandwidths, out of place or in place.
+constexpr std::array<std::string_view, 3> kTimeColumns{"time", "algbw", "busbw"};
+using TimeColumns = std::array<std::optional<std::size_t>, kTimeColumns.size()>;
 
 // The header's columns by meaning; indices into a row's words.
 struct Header {
   std::size_t line = 0;
   std::string_view prefix;
   std::size_t words = 0;
-  std::optional<std::size_t> time, algbw, busbw;
-  std::optional<std::size_t> in_place_time, in_place_algbw, in_place_busbw;
+  TimeColumns out;  // The first column of a name is out of place, the second in place.
+  TimeColumns in_place;
   std::vector<std::size_t> wrong;
   std::optional<std::size_t> best;
 };
-
-// The first column of a name is out of place, the second in place.
-void place(std::optional<std::size_t>& first, std::optional<std::size_t>& second, std::size_t at) {
-  (first ? second : first) = at;
-}
 
 std::optional<Header> parse_header(std::string_view line) {
   const std::size_t hash = line.find('#');
@@ -98,19 +92,17 @@ std::optional<Header> parse_header(std::string_view line) {
   header.prefix = line.substr(0, hash);
   header.words = words.size();
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "time") {
-      place(header.time, header.in_place_time, i);
-    } else if (words[i] == "algbw") {
-      place(header.algbw, header.in_place_algbw, i);
-    } else if (words[i] == "busbw") {
-      place(header.busbw, header.in_place_busbw, i);
+    const auto* const name = std::ranges::find(kTimeColumns, words[i]);
+    if (name != kTimeColumns.end()) {
+      const auto at = static_cast<std::size_t>(name - kTimeColumns.begin());
+      (header.out.at(at) ? header.in_place : header.out).at(at) = i;
     } else if (words[i] == "#wrong") {
       header.wrong.push_back(i);
     } else if (words[i] == "best") {
       header.best = i;
     }
   }
-  if (!header.time || !header.algbw || !header.busbw) {
+  if (!std::ranges::all_of(header.out, [](const auto& at) { return at.has_value(); })) {
     return std::nullopt;
   }
   return header;
@@ -166,7 +158,7 @@ class Surroundings {
     const std::string_view comment = line.substr(hash + 1);
     const Words words = imported_words(comment);
     if (words.size() > 3 && words[0] == "Collective" && words[1] == "test") {
-      announced_ = program_operation(words[3]);
+      said_.operation = program_operation(words[3]);
     } else if (words.size() > 2 && words[0] == "nccl-tests" && words[1] == "version") {
       version_ = words[2];
     } else if (words.size() > 1 && words[0] == "Rank") {
@@ -174,9 +166,9 @@ class Surroundings {
     } else if (words.size() > 3 && words[0] == "nThread" && words[2] == "nGpus") {
       read_launch(words);
     } else if (words.size() == 6 && words[0] == "ranks" && words[2] == "nodes") {
-      ranks_ = parse_integer<int>(words[1]);
-      nodes_ = parse_integer<int>(words[3]);
-      gpus_per_node_ = parse_integer<int>(words[5]);
+      said_.ranks = small_number(words[1]);
+      said_.nodes = small_number(words[3]);
+      said_.gpus_per_node = small_number(words[5]);
     } else if (comment.starts_with(" Simulated by Trainyard")) {
       simulated_ = true;
     } else if (comment.find("Out of bounds values") != std::string_view::npos) {
@@ -189,14 +181,13 @@ class Surroundings {
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool failed() const { return failed_; }
 
-  void describe(MeasuredTable& table) const {
+  [[nodiscard]] MeasuredTable described() const {
+    MeasuredTable table = said_;
     table.source = simulated_         ? "Trainyard output"
                    : version_.empty() ? "nccl-tests log"
                                       : fmt::format("nccl-tests log (nccl-tests {})", version_);
     describe_operation(table);
     describe_ranks(table);
-    table.gpus_per_process = gpus_per_process_;
-    table.cuda_graph = cuda_graph_;
     if (simulated_) {
       table.remarks.emplace_back("the file is output of this program: simulated, not measured");
     }
@@ -207,6 +198,7 @@ class Surroundings {
       table.remarks.emplace_back(
           "the log has no \"Avg bus bandwidth\" line: the run may not have finished");
     }
+    return table;
   }
 
  private:
@@ -231,14 +223,14 @@ class Surroundings {
 
   // nThread 1 nGpus 8 minBytes 8 maxBytes 134217728 ... graph: 0
   void read_launch(const Words& words) {
-    gpus_per_process_ = parse_integer<int>(words[3]);
+    said_.gpus_per_process = small_number(words[3]);
     const auto graph = std::find(words.begin(), words.end(), "graph:");
-    cuda_graph_ = graph != words.end() && graph + 1 != words.end() && *(graph + 1) != "0";
+    said_.cuda_graph = graph != words.end() && graph + 1 != words.end() && *(graph + 1) != "0";
   }
 
   // Rank 0 [Group 0] Pid 1234 on HOST device 0 [BUS] NAME OF THE GPU
   void read_device(const Words& words) {
-    const std::optional<int> rank = parse_integer<int>(words[1]);
+    const std::optional<int> rank = small_number(words[1]);
     if (!rank) {
       return;
     }
@@ -252,15 +244,14 @@ class Surroundings {
       } else if (words[i].ends_with("]")) {
         const char* const begin = words[i + 1].data();
         const char* const end = words.back().data() + words.back().size();
-        gpu_ = std::string_view(begin, static_cast<std::size_t>(end - begin));
+        said_.system = std::string(begin, end);
         break;
       }
     }
   }
 
   void describe_operation(MeasuredTable& table) const {
-    table.operation = announced_;
-    if (!announced_ && mentioned_.size() == 1) {
+    if (!table.operation && mentioned_.size() == 1) {
       table.operation = *mentioned_.begin();
     }
     if (!table.operation) {
@@ -269,14 +260,12 @@ class Surroundings {
   }
 
   void describe_ranks(MeasuredTable& table) const {
-    table.system = gpu_;
-    if (listed_.empty()) {
-      table.ranks = ranks_;
-      table.nodes = nodes_;
-      table.gpus_per_node = gpus_per_node_;
-    } else if (several_groups_) {
+    if (!listed_.empty()) {
+      table.ranks = table.nodes = table.gpus_per_node = std::nullopt;
+    }
+    if (several_groups_) {
       table.remarks.emplace_back("the log lists several groups of ranks: their size is unknown");
-    } else {
+    } else if (!listed_.empty()) {
       describe_listed_ranks(table);
     }
     if (!table.ranks) {
@@ -303,16 +292,12 @@ class Surroundings {
     }
   }
 
-  std::optional<Operation> announced_;
+  MeasuredTable said_;  // What lines say of the whole run.
   std::set<Operation> mentioned_;
   std::string_view version_;
   std::size_t device_lines_ = 0;
   std::set<int> listed_;
   std::set<std::string_view> hosts_;
-  std::string_view gpu_;
-  std::optional<int> ranks_, nodes_, gpus_per_node_;  // From our own table.
-  std::optional<int> gpus_per_process_;
-  bool cuda_graph_ = false;
   bool several_groups_ = false;
   bool simulated_ = false;
   bool failed_ = false;
@@ -341,13 +326,6 @@ class LogReader {
                                     name_, header_ ? header_->line : 1));
     }
     return table();
-  }
-
-  // Returns the wrong results of what was read.
-  [[nodiscard]] std::vector<WrongResult> wrong_results() const {
-    return wrong_.empty() && surroundings_.failed()
-               ? std::vector<WrongResult>{{.what = "\"Out of bounds values\" are FAILED"}}
-               : wrong_;
   }
 
  private:
@@ -390,7 +368,7 @@ class LogReader {
                                "row; NCCL_DEBUG_FILE keeps other output out of the table)",
                                header_->words, header_->line, words.size()));
     }
-    const std::optional<std::int64_t> size = parse_integer<std::int64_t>(words[0]);
+    const std::optional<std::int64_t> size = imported_number(words[0]);
     if (!size) {
       fail(number, fmt::format("expected a size in bytes, found {}", in_quotes(words[0])));
     }
@@ -403,17 +381,17 @@ class LogReader {
       return;
     }
     for (const std::size_t at : header_->wrong) {
-      if (const auto wrong = parse_integer<std::int64_t>(words[at]).value_or(0); wrong > 0) {
+      if (const auto wrong = imported_number(words[at]).value_or(0); wrong > 0) {
         wrong_.push_back({number, fmt::format("#wrong is {} at {} B", wrong, *size)});
       }
     }
-    const PrintedTime out = read_time(words, number, header_->time, header_->algbw, header_->busbw);
-    PrintedRow row{
-        .size = Bytes(*size), .out_of_place = out, .in_place = std::nullopt, .line = number};
-    const std::optional<std::size_t> in_place = header_->in_place_time;
+    PrintedRow row{.size = Bytes(*size),
+                   .out_of_place = read_time(words, number, header_->out),
+                   .in_place = std::nullopt,
+                   .line = number};
+    const std::optional<std::size_t> in_place = header_->in_place.front();
     if (in_place && words[*in_place] != "N/A" && words[*in_place] != "-") {
-      row.in_place =
-          read_time(words, number, in_place, header_->in_place_algbw, header_->in_place_busbw);
+      row.in_place = read_time(words, number, header_->in_place);
     }
     // The factor is not needed: the header promises all three values.
     if (const std::optional<std::string_view> reason = unusable(row, std::nullopt)) {
@@ -422,29 +400,24 @@ class LogReader {
     rows_.push_back(row);
   }
 
-  PrintedTime read_time(const Words& words, std::size_t number, std::optional<std::size_t> time,
-                        std::optional<std::size_t> algbw, std::optional<std::size_t> busbw) const {
-    return {.time_us = read_value(words, number, time, "time"),
-            .algbw_gbps = read_value(words, number, algbw, "algbw"),
-            .busbw_gbps = read_value(words, number, busbw, "busbw")};
-  }
-
-  std::optional<PrintedNumber> read_value(const Words& words, std::size_t number,
-                                          std::optional<std::size_t> column,
-                                          std::string_view what) const {
-    if (!column) {
-      return std::nullopt;
+  PrintedTime read_time(const Words& words, std::size_t number, const TimeColumns& columns) const {
+    std::array<std::optional<PrintedNumber>, kTimeColumns.size()> values;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (!columns.at(i)) {
+        continue;
+      }
+      const std::string_view word = words[*columns.at(i)];
+      values.at(i) = parse_printed(word);
+      if (!values.at(i)) {
+        fail(number,
+             fmt::format("{}: expected a number, found {}", kTimeColumns.at(i), in_quotes(word)));
+      }
     }
-    const std::optional<PrintedNumber> value = parse_printed(words[*column]);
-    if (!value) {
-      fail(number, fmt::format("{}: expected a number, found {}", what, in_quotes(words[*column])));
-    }
-    return value;
+    return {.time_us = values[0], .algbw_gbps = values[1], .busbw_gbps = values[2]};
   }
 
   MeasuredTable table() const {
-    MeasuredTable table;
-    surroundings_.describe(table);
+    MeasuredTable table = surroundings_.described();
     if (empty_rows_ > 0) {
       table.remarks.push_back(fmt::format("{} rows of 0 bytes left out", empty_rows_));
     }
@@ -454,6 +427,10 @@ class LogReader {
     if (!wrong_.empty()) {
       table.remarks.push_back(fmt::format(
           "rows report wrong results (#wrong), the first on line {}", wrong_.front().line));
+    }
+    table.wrong_results = wrong_;
+    if (wrong_.empty() && surroundings_.failed()) {
+      table.wrong_results.push_back({.what = "\"Out of bounds values\" are FAILED"});
     }
     add_rows(rows_, table);
     return table;
@@ -481,12 +458,6 @@ bool is_nccl_log(std::string_view text) {
 MeasuredTable parse_nccl_log(std::string_view text, const std::string& name,
                              std::vector<std::string>* damage) {
   return LogReader(name, damage).read(text);
-}
-
-std::vector<WrongResult> wrong_results_of(std::string_view text, const std::string& name) {
-  LogReader reader(name, nullptr);
-  static_cast<void>(reader.read(text));
-  return reader.wrong_results();
 }
 
 }  // namespace trainyard
