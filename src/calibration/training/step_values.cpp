@@ -2,7 +2,9 @@
 #include "calibration/training/step_values.h"
 
 #include <cmath>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -13,78 +15,46 @@ constexpr double kMaxStart = 1e3;
 constexpr double kMaxSpread = 100.0;
 constexpr std::string_view kExpertSync = "software.host_expert_sync";
 
-std::vector<std::string> words_of(std::string_view name) {
-  std::vector<std::string> words(1);
-  for (const char letter : name) {
-    if (letter == '.') {
-      words.emplace_back();
-    } else {
-      words.back() += letter;
+// The numbers of the rates that may be fitted, by name; without those of a generation that it does
+// not have.
+std::map<std::string, double*> numbers_of(GpuRates& rates) {
+  std::map<std::string, double*> numbers;
+  for (auto& [name, factor] : rates.devices) {
+    numbers["devices." + name] = &factor;
+  }
+  for (auto& [generation, of] : rates.generations) {
+    const std::string front = generation + ".";
+    numbers[front + "gemm"] = &of.gemm;
+    numbers[front + "misaligned"] = &of.misaligned;
+    numbers[front + "grouped_gemm"] = &of.grouped_gemm;
+    numbers[front + "memory"] = &of.memory;
+    numbers[front + "overlapped_tensor"] = &of.overlapped_tensor;
+    numbers[front + "overlapped_data"] = &of.overlapped_data;
+    for (const auto& [name, value] :
+         {std::pair("gemm_fp8", &of.gemm_fp8), std::pair("gemm_nvfp4", &of.gemm_nvfp4),
+          std::pair("fp8_cast", &of.fp8_cast)}) {
+      if (*value) {
+        numbers[front + name] = &value->value();
+      }
+    }
+    for (auto& [kernel, both] : of.attention) {
+      numbers[front + "attention." + kernel + ".forward"] = &both.forward;
+      numbers[front + "attention." + kernel + ".backward"] = &both.backward;
+    }
+    for (auto& [fusion, factor] : of.memory_bound) {
+      numbers[front + "memory_bound." + fusion] = &factor;
     }
   }
-  return words;
+  return numbers;
 }
 
-double* number_in(std::map<std::string, double>& numbers, const std::string& key) {
-  const auto found = numbers.find(key);
-  return found == numbers.end() ? nullptr : &found->second;
-}
-
-// Null for what is no number of the generation, and for its times.
-double* number_in(GenerationRates& rates, const std::vector<std::string>& words) {
-  const std::string& key = words[1];
-  if (words.size() == 4 && key == "attention") {
-    const auto kernel = rates.attention.find(words[2]);
-    if (kernel == rates.attention.end()) {
-      return nullptr;
-    }
-    AttentionRates& both = kernel->second;
-    return words[3] == "forward"    ? &both.forward
-           : words[3] == "backward" ? &both.backward
-                                    : nullptr;
+// The times of the rates that may be fitted, by name.
+std::map<std::string, SimTime*> times_of(GpuRates& rates) {
+  std::map<std::string, SimTime*> times;
+  for (auto& [generation, of] : rates.generations) {
+    times[generation + ".host_layer"] = &of.host_layer;
   }
-  if (words.size() == 3 && key == "memory_bound") {
-    return number_in(rates.memory_bound, words[2]);
-  }
-  if (words.size() != 2) {
-    return nullptr;
-  }
-  for (const auto& [name, value] :
-       {std::pair<std::string_view, std::optional<double>*>{"gemm_fp8", &rates.gemm_fp8},
-        {"gemm_nvfp4", &rates.gemm_nvfp4},
-        {"fp8_cast", &rates.fp8_cast}}) {
-    if (key == name) {
-      return *value ? &value->value() : nullptr;
-    }
-  }
-  for (const auto& [name, value] : {std::pair<std::string_view, double*>{"gemm", &rates.gemm},
-                                    {"misaligned", &rates.misaligned},
-                                    {"grouped_gemm", &rates.grouped_gemm},
-                                    {"memory", &rates.memory},
-                                    {"overlapped_tensor", &rates.overlapped_tensor},
-                                    {"overlapped_data", &rates.overlapped_data}}) {
-    if (key == name) {
-      return value;
-    }
-  }
-  return nullptr;
-}
-
-double* number_in(GpuRates& rates, const std::vector<std::string>& words) {
-  if (words.size() == 2 && words[0] == "devices") {
-    return number_in(rates.devices, words[1]);
-  }
-  const auto generation = rates.generations.find(words[0]);
-  if (generation == rates.generations.end() || words.size() < 2) {
-    return nullptr;
-  }
-  return number_in(generation->second, words);
-}
-
-SimTime* time_in(GpuRates& rates, const std::vector<std::string>& words) {
-  const auto generation = rates.generations.find(words[0]);
-  const bool is_known = generation != rates.generations.end() && words.size() == 2;
-  return is_known && words[1] == "host_layer" ? &generation->second.host_layer : nullptr;
+  return times;
 }
 
 }  // namespace
@@ -111,20 +81,22 @@ StepPriors StepPriors::read(ConfigDocument& document, const GpuRates& rates) {
     sources.push_back(key);
   }
   const std::vector<std::string_view> names(sources.begin(), sources.end());
+  const std::map<std::string, double*> numbers = numbers_of(priors.rates_);
+  const std::map<std::string, SimTime*> times = times_of(priors.rates_);
   for (const auto& [name, node] : root.required("constants").entries()) {
     StepConstant constant{.name = name,
                           .start = node.required("start").as_number(1e-9, kMaxStart),
                           .spread = node.required("spread").as_number(1.001, kMaxSpread)};
     static_cast<void>(node.required("source").as_choice(names));
-    const std::vector<std::string> words = words_of(name);
-    const double* const number = number_in(priors.rates_, words);
-    const SimTime* const time = time_in(priors.rates_, words);
-    if (number == nullptr && time == nullptr && name != kExpertSync) {
+    if (const auto number = numbers.find(name); number != numbers.end()) {
+      constant.in_file = *number->second;
+    } else if (const auto time = times.find(name); time != times.end()) {
+      constant.in_file = time->second->seconds();
+    } else if (name == kExpertSync) {
+      constant.in_file = constant.start;
+    } else {
       node.fail("a constant of the rates", name);
     }
-    constant.in_file = number != nullptr ? *number
-                       : time != nullptr ? time->seconds()
-                                         : constant.start;
     priors.constants_.push_back(std::move(constant));
   }
   document.finish();
@@ -135,15 +107,16 @@ StepValues StepPriors::values(std::span<const std::size_t> which,
                               std::span<const double> values) const {
   CHECK(which.size() == values.size(), "a value for each constant");
   StepValues result{.rates = rates_};
+  const std::map<std::string, double*> numbers = numbers_of(result.rates);
+  const std::map<std::string, SimTime*> times = times_of(result.rates);
   for (std::size_t index = 0; index < which.size(); ++index) {
     const std::string& name = constants_[which[index]].name;
-    const std::vector<std::string> words = words_of(name);
     if (name == kExpertSync) {
       result.host_expert_sync = values[index];
-    } else if (SimTime* const time = time_in(result.rates, words)) {
-      *time = SimTime(std::llround(values[index] * 1e12));
+    } else if (const auto time = times.find(name); time != times.end()) {
+      *time->second = SimTime(std::llround(values[index] * 1e12));
     } else {
-      *number_in(result.rates, words) = values[index];
+      *numbers.at(name) = values[index];
     }
   }
   return result;
