@@ -8,7 +8,6 @@
 #include <cmath>
 #include <map>
 
-#include "sim/check.h"
 #include "sim/config.h"
 
 namespace trainyard {
@@ -19,29 +18,24 @@ constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
 constexpr std::int64_t kMax = 1 << 24;
 
-std::int64_t integer_or(const ConfigNode& node, std::string_view key, std::int64_t otherwise) {
+int whole_or(const ConfigNode& node, std::string_view key, int min) {
   const auto found = node.optional(key);
-  return found ? found->as_integer(0, kMax) : otherwise;
-}
-
-int degree(const ConfigNode& node, std::string_view key) {
-  const auto found = node.optional(key);
-  return found ? static_cast<int>(found->as_integer(1, kMax)) : 1;
+  return found ? static_cast<int>(found->as_integer(min, kMax)) : min;
 }
 
 ParallelPlan read_plan(const ConfigNode& node) {
   const auto sequence_parallel = node.optional("sequence_parallel");
   const auto recompute = node.optional("recompute");
   return {
-      .tensor = degree(node, "tensor"),
+      .tensor = whole_or(node, "tensor", 1),
       .has_sequence_parallelism = sequence_parallel && sequence_parallel->as_bool(),
-      .context = degree(node, "context"),
-      .pipeline = degree(node, "pipeline"),
+      .context = whole_or(node, "context", 1),
+      .pipeline = whole_or(node, "pipeline", 1),
       .schedule = pipeline_schedules()[node.choice_or_first("schedule", pipeline_schedule_names())],
-      .chunks = degree(node, "chunks"),
-      .data = degree(node, "data"),
-      .expert = degree(node, "expert"),
-      .zero_stage = static_cast<int>(integer_or(node, "zero", 0)),
+      .chunks = whole_or(node, "chunks", 1),
+      .data = whole_or(node, "data", 1),
+      .expert = whole_or(node, "expert", 1),
+      .zero_stage = whole_or(node, "zero", 0),
       .micro_batch = node.required("micro_batch").as_integer(1, kMax),
       .global_batch = node.required("global_batch").as_integer(1, kMax),
       .sequence = node.required("sequence").as_integer(1, kMax),
@@ -90,18 +84,7 @@ MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Mode
   return row;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-}  // namespace
-
-std::string_view to_string(MemoryLevel level) {
-  return kLevels.at(static_cast<std::size_t>(level));
-}
-
+// The use at that level.
 Bytes at_level(const MemoryUse& use, MemoryLevel level) {
   switch (level) {
     case MemoryLevel::Allocated:
@@ -109,10 +92,12 @@ Bytes at_level(const MemoryUse& use, MemoryLevel level) {
     case MemoryLevel::Reserved:
       return use.reserved();
     case MemoryLevel::Device:
-      return use.device();
+      break;
   }
-  CHECK(false, "unknown level");
+  return use.device();
 }
+
+}  // namespace
 
 MemoryMeasurements load_memory_measurements(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
@@ -146,20 +131,6 @@ Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {
     max = std::max(max, at_level(rank.highest().use, level));
   }
   return max;
-}
-
-MemoryError memory_error(const MemoryMeasurements& measurements) {
-  std::vector<double> errors;
-  std::vector<double> absolute;
-  for (const MeasuredMemory& row : measurements.rows) {
-    const Bytes predicted = predicted_memory(row, measurements.level);
-    errors.push_back(std::log(static_cast<double>(predicted.count()) /
-                              static_cast<double>(row.measured.count())));
-    absolute.push_back(std::abs(errors.back()));
-  }
-  return {.median_absolute = median(absolute),
-          .worst_absolute = *std::max_element(absolute.begin(), absolute.end()),
-          .bias = median(errors)};
 }
 
 }  // namespace trainyard

@@ -22,11 +22,6 @@ enum class MemoryLevel : std::uint8_t {
   Device,     // nvidia-smi, or what the source adds up itself.
 };
 
-[[nodiscard]] std::string_view to_string(MemoryLevel level);
-
-// Returns the use at that level.
-[[nodiscard]] Bytes at_level(const MemoryUse& use, MemoryLevel level);
-
 struct MeasuredMemory {
   std::string id;
   Model model;
@@ -47,13 +42,5 @@ struct MemoryMeasurements {
 
 // Returns the memory of the fullest rank.
 [[nodiscard]] Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level);
-
-// Natural logarithms of predicted over measured.
-struct MemoryError {
-  double median_absolute = 0.0;
-  double worst_absolute = 0.0;
-  double bias = 0.0;  // Their median.
-};
-[[nodiscard]] MemoryError memory_error(const MemoryMeasurements& measurements);
 
 }  // namespace trainyard
