@@ -16,11 +16,11 @@ constexpr double kSame = 1e-9;
 constexpr double kMaxFigure = 1e9;
 constexpr const char* kRows = "predicted";  // The one figure that may not fall.
 
-void add(const std::string& kind, std::size_t rows, double median, double p90,
+void add(const std::string& kind, const StepErrors& errors,
          std::map<std::string, double>& figures) {
-  if (rows > 0) {
-    figures["median_error_" + kind] = median;
-    figures["p90_error_" + kind] = p90;
+  if (errors.rows > 0) {
+    figures["median_error_" + kind] = errors.median;
+    figures["p90_error_" + kind] = errors.p90;
   }
 }
 
@@ -60,22 +60,22 @@ std::string to_yaml(const TrainingBudgets& budgets) {
 TrainingBudgets seen_budgets(const TrainingScore& score) {
   TrainingBudgets seen;
   auto& all = seen.groups["all"];
-  add("dense", score.dense.rows, score.dense.median, score.dense.p90, all);
-  add("moe", score.experts.rows, score.experts.median, score.experts.p90, all);
-  add("memory", score.memory.rows, score.memory.median, score.memory.p90, all);
+  add("dense", score.dense, all);
+  add("moe", score.experts, all);
+  add("memory", score.memory, all);
   all[kRows] = static_cast<double>(score.predicted());
   for (const SourceScore& source : score.sources) {
     if (source.steps.empty()) {
       continue;
     }
     auto& figures = seen.groups[source.name + " " + source.generation];
-    add("dense", source.dense.rows, source.dense.median, source.dense.p90, figures);
-    add("moe", source.experts.rows, source.experts.median, source.experts.p90, figures);
+    add("dense", source.dense, figures);
+    add("moe", source.experts, figures);
     figures[kRows] = static_cast<double>(source.steps.size());
   }
   for (const MemoryScore& source : score.memory_sources) {
     auto& figures = seen.groups["memory " + source.name];
-    add("memory", source.errors.rows, source.errors.median, source.errors.p90, figures);
+    add("memory", source.errors, figures);
   }
   return seen;
 }

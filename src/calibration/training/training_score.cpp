@@ -36,7 +36,7 @@ StepErrors errors_of(const std::vector<ScoredStep>& steps, bool with_experts) {
   return step_errors(wanted);
 }
 
-void add(ErrorMeans& means, const StepErrors& errors) {
+void add(StepErrors& means, const StepErrors& errors) {
   if (errors.rows == 0) {
     return;
   }
@@ -59,7 +59,7 @@ void merge(const std::map<Key, std::size_t>& counts, std::map<Key, std::size_t>&
   }
 }
 
-void divide(ErrorMeans& means) {
+void divide(StepErrors& means) {
   const auto sources = static_cast<double>(std::max<std::size_t>(means.sources, 1));
   means.median /= sources;
   means.p90 /= sources;

@@ -34,7 +34,9 @@ struct ScoredStep {
   [[nodiscard]] double log_error() const;
 };
 
+// Errors of the rows of a source, or their means over the sources that have such rows.
 struct StepErrors {
+  std::size_t sources = 0;  // Number of sources of a mean.
   std::size_t rows = 0;
   double median = 0.0;
   double p90 = 0.0;
@@ -62,16 +64,6 @@ struct SourceScore {
   StepErrors experts = {};
 };
 
-// Means over the sources that have such rows.
-struct ErrorMeans {
-  std::size_t sources = 0;
-  std::size_t rows = 0;
-  double median = 0.0;
-  double p90 = 0.0;
-  double bias = 0.0;
-  double scatter = 0.0;
-};
-
 // Measured memory of one source, ln(predicted / measured) of the fullest rank.
 struct MemoryScore {
   std::string name;  // Name of the table.
@@ -80,12 +72,12 @@ struct MemoryScore {
 
 struct TrainingScore {
   std::vector<SourceScore> sources = {};
-  ErrorMeans dense = {};
-  ErrorMeans experts = {};
+  StepErrors dense = {};
+  StepErrors experts = {};
   std::vector<MemoryScore> memory_sources = {};
-  ErrorMeans memory = {};
-  std::map<std::string, ErrorMeans> dense_by_generation = {};
-  std::map<std::string, ErrorMeans> experts_by_generation = {};
+  StepErrors memory = {};
+  std::map<std::string, StepErrors> dense_by_generation = {};
+  std::map<std::string, StepErrors> experts_by_generation = {};
   std::map<TrainingRowStatus, std::size_t> status = {};
   std::map<std::string, std::size_t> missing = {};
 

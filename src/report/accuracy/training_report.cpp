@@ -28,9 +28,8 @@ std::size_t count_of(const std::map<TrainingRowStatus, std::size_t>& status,
   return found == status.end() ? 0 : found->second;
 }
 
-// Errors as what they mean for a time; StepErrors and ErrorMeans have the same figures.
-template <typename Errors>
-void add_errors(const Errors& errors, const std::string& name, const std::string& key,
+// Errors as what they mean for a time.
+void add_errors(const StepErrors& errors, const std::string& name, const std::string& key,
                 std::vector<Field>& fields) {
   const bool is_known = errors.rows > 0;
   fields.push_back({column(name, "rows_" + key), Cell::count(errors.rows)});
@@ -58,14 +57,14 @@ Table source_table(const std::vector<SourceScore>& sources) {
 // Means of a generation, or of all.
 struct MeanRow {
   std::string name;
-  ErrorMeans dense;
-  ErrorMeans experts;
+  StepErrors dense;
+  StepErrors experts;
 };
 
 Table mean_table(const TrainingScore& score) {
   std::vector<MeanRow> rows;
   for (const auto& [generation, dense] : score.dense_by_generation) {
-    const ErrorMeans& experts = score.experts_by_generation.at(generation);
+    const StepErrors& experts = score.experts_by_generation.at(generation);
     if (dense.rows + experts.rows > 0) {
       rows.push_back({generation, dense, experts});
     }
@@ -84,8 +83,7 @@ Table mean_table(const TrainingScore& score) {
 Table memory_table(const TrainingScore& score) {
   std::vector<MeanRow> rows;
   for (const MemoryScore& source : score.memory_sources) {
-    const StepErrors& of = source.errors;
-    rows.push_back({source.name, {0, of.rows, of.median, of.p90, of.bias, of.scatter}, {}});
+    rows.push_back({source.name, source.errors, {}});
   }
   rows.push_back({"all", score.memory, {}});
   return table_of(rows, [](const MeanRow& row) {
