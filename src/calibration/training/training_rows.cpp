@@ -4,12 +4,15 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <span>
+#include <tuple>
+
+#include "sim/fields.h"
 
 namespace trainyard {
 namespace {
 
-constexpr double kMax = 1e15;
-constexpr double kMin = 1e-12;
+constexpr Number kFigure{.min = 1e-12, .max = 1e15};
 
 // Keys that a table says beside the fields that are read, for people.
 constexpr std::array<std::string_view, 17> kRemarks{"note",
@@ -35,66 +38,66 @@ constexpr std::array<std::string_view, 10> kOtherMeasurements{
     "gradient_reduction_s",   "memory_activation_gb", "memory_optimizer_gb",
     "memory_weights_grads_gb"};
 
-void skip_if_there(const ConfigNode& node, std::string_view key) {
-  if (const auto found = node.optional(key)) {
-    found->skip();
+void skip_keys(Fields& fields, std::span<const std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    fields.optional(key, std::ignore, Unread{}, "For people.");
   }
 }
 
-std::optional<std::string> text_of(const ConfigNode& node, std::string_view key) {
-  const auto found = node.optional(key);
-  return found ? std::optional<std::string>(found->as_string()) : std::nullopt;
-}
-
-std::optional<double> positive(const ConfigNode& node, std::string_view key) {
-  const auto found = node.optional(key);
-  return found ? std::optional<double>(found->as_number(kMin, kMax)) : std::nullopt;
-}
-
-std::optional<Bytes> read_memory(const ConfigNode& node) {
+void memory_fields(Fields& fields, TrainingMeasurement& measured) {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  const auto decimal = positive(node, "memory_gb");
-  const auto binary = positive(node, "memory_gib");
-  if (decimal && binary) {
-    node.required("memory_gib").fail("expected memory_gb or memory_gib, found both");
+  std::optional<double> decimal;
+  std::optional<double> binary;
+  fields.optional("memory_gb", decimal, kFigure, "Memory of the GPU with most, in 1e9 bytes.");
+  fields.optional("memory_gib", binary, kFigure, "The same in 2^30 bytes.");
+  fields.check([&](const ConfigNode& node) {
+    if (decimal && binary) {
+      node.required("memory_gib").fail("expected memory_gb or memory_gib, found both");
+    }
+  });
+  if (decimal || binary) {
+    measured.memory = Bytes(std::llround(decimal ? *decimal * 1e9 : *binary * kGiB));
   }
-  if (!decimal && !binary) {
-    return std::nullopt;
-  }
-  return Bytes(std::llround(decimal ? *decimal * 1e9 : *binary * kGiB));
 }
 
-TrainingMeasurement read_measurement(const ConfigNode& node) {
-  TrainingMeasurement measured{.step_time_s = positive(node, "step_time_s"),
-                               .tokens_per_s = positive(node, "tokens_per_s"),
-                               .tokens_per_s_per_gpu = positive(node, "tokens_per_s_per_gpu"),
-                               .samples_per_s_per_gpu = positive(node, "samples_per_gpu_s"),
-                               .tflops_per_gpu = positive(node, "tflops_per_gpu"),
-                               .mfu_percent = positive(node, "mfu"),
-                               .hfu_percent = positive(node, "hfu"),
-                               .peak_tflops = positive(node, "peak_tflops"),
-                               .memory = read_memory(node)};
-  if (const auto flag = node.optional("oom")) {
-    measured.out_of_memory = flag->as_bool();
-  }
-  for (const std::string_view key : kOtherMeasurements) {
-    skip_if_there(node, key);
-  }
-  return measured;
+void measurement_fields(Fields& fields, TrainingMeasurement& measured) {
+  fields.optional("step_time_s", measured.step_time_s, kFigure, "Time of a step.");
+  fields.optional("tokens_per_s", measured.tokens_per_s, kFigure, "Tokens of the whole cluster.");
+  fields.optional("tokens_per_s_per_gpu", measured.tokens_per_s_per_gpu, kFigure, "Of one GPU.");
+  fields.optional("samples_per_gpu_s", measured.samples_per_s_per_gpu, kFigure, "Sequences.");
+  fields.optional("tflops_per_gpu", measured.tflops_per_gpu, kFigure, "TFLOP/s of one GPU.");
+  fields.optional("mfu", measured.mfu_percent, kFigure, "Per cent of the peak, of the model.");
+  fields.optional("hfu", measured.hfu_percent, kFigure, "Per cent of the peak, of the hardware.");
+  fields.optional("peak_tflops", measured.peak_tflops, kFigure, "That peak.");
+  fields.optional("oom", measured.out_of_memory, Flag{}, "Memory was not enough.");
+  memory_fields(fields, measured);
+  skip_keys(fields, kOtherMeasurements);
 }
 
 struct RowDefaults {
   TrainingFields fields;
-  std::optional<std::string> convention;
+  std::string convention;
 };
 
+// The convention of a name; nothing for a source's own words.
+std::optional<FlopsConvention> convention_of(std::string_view name) {
+  static constexpr std::array<std::string_view, kFlopsConventions.size()> kNames{
+      "hardware-full-recompute", "model", "hardware-selective-recompute", "model-causal", "palm"};
+  for (std::size_t index = 0; index < kNames.size(); ++index) {
+    if (kNames.at(index) == name) {
+      return kFlopsConventions.at(index);
+    }
+  }
+  return std::nullopt;
+}
+
 TrainingRow read_row(const ConfigNode& node, const RowDefaults& defaults) {
-  TrainingRow row{.id = node.required("id").as_string(),
-                  .kind = text_of(node, "kind"),
-                  .task = text_of(node, "task"),
-                  .release = text_of(node, "release"),
-                  .fields = {},
-                  .measured = {}};
+  TrainingRow row;
+  Fields fields(node);
+  fields.required("id", row.id, Text{}, "Name of the row.");
+  fields.optional("kind", row.kind, Text{}, "What is measured other than a step.");
+  fields.optional("task", row.task, Text{}, "pretrain, sft or lora.");
+  fields.optional("release", row.release, Text{}, "Release of the software.");
   if (row.kind) {
     row.fields.machine.gpu = defaults.fields.machine.gpu;
     if (const auto cluster = node.optional("cluster"); cluster && cluster->optional("gpu")) {
@@ -109,38 +112,15 @@ TrainingRow read_row(const ConfigNode& node, const RowDefaults& defaults) {
   if (has_other_recompute) {
     row.fields.plan.recompute.reset();
   }
-  row.measured = read_measurement(node.required("measured"));
-  std::optional<std::string> convention = text_of(node, "flops_convention");
-  convention = convention ? convention : defaults.convention;
-  row.measured.convention =
-      convention ? parse_flops_convention(*convention) : std::optional<FlopsConvention>();
-  for (const std::string_view key : kRemarks) {
-    skip_if_there(node, key);
-  }
+  fields.required("measured", row.measured, Group{measurement_fields}, "The figures as printed.");
+  std::string convention = defaults.convention;
+  fields.optional("flops_convention", convention, Text{}, "What FLOP/s count.");
+  row.measured.convention = convention_of(convention);
+  skip_keys(fields, kRemarks);
   return row;
 }
 
 }  // namespace
-
-std::optional<FlopsConvention> parse_flops_convention(std::string_view text) {
-  struct Name {
-    std::string_view text;
-    FlopsConvention convention;
-  };
-  static constexpr std::array kNames{
-      Name{"hardware-full-recompute", FlopsConvention::HardwareFullRecompute},
-      Name{"model", FlopsConvention::Model},
-      Name{"hardware-selective-recompute", FlopsConvention::HardwareSelectiveRecompute},
-      Name{"model-causal", FlopsConvention::ModelCausal},
-      Name{"palm", FlopsConvention::Palm},
-  };
-  for (const Name& name : kNames) {
-    if (name.text == text) {
-      return name.convention;
-    }
-  }
-  return std::nullopt;
-}
 
 TrainingTable read_training_table(ConfigDocument& document) {
   const ConfigNode root = document.root();
@@ -153,7 +133,7 @@ TrainingTable read_training_table(ConfigDocument& document) {
   RowDefaults defaults;
   if (const auto node = root.optional("defaults")) {
     defaults.fields = read_training_fields(*node);
-    defaults.convention = text_of(*node, "flops_convention");
+    Fields(*node).optional("flops_convention", defaults.convention, Text{}, "What FLOP/s count.");
   }
   std::set<std::string> ids;
   for (const ConfigNode& node : root.required("rows").items()) {

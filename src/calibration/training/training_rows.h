@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "calibration/training/training_fields.h"
@@ -25,8 +24,10 @@ struct TrainingMeasurement {
   std::optional<double> tflops_per_gpu = {};
   std::optional<double> mfu_percent = {};
   std::optional<double> hfu_percent = {};
-  std::optional<double> peak_tflops = {};          // Peak that a utilisation is relative to.
-  std::optional<FlopsConvention> convention = {};  // Convention of the last four.
+  std::optional<double> peak_tflops = {};  // Peak that a utilisation is relative to.
+  // Convention of the last four: "hardware-full-recompute", "model", "hardware-selective-recompute",
+  // "model-causal", "palm"; nothing for a source's own words.
+  std::optional<FlopsConvention> convention = {};
   // Memory of the GPU with most, as the source counts.
   std::optional<Bytes> memory = {};
   bool out_of_memory = false;
@@ -48,10 +49,6 @@ struct TrainingTable {
   std::string url;
   std::vector<TrainingRow> rows;  // No id twice.
 };
-
-// "hardware-full-recompute", "model", "hardware-selective-recompute", "model-causal", "palm";
-// nothing for a source's own words.
-[[nodiscard]] std::optional<FlopsConvention> parse_flops_convention(std::string_view text);
 
 // Strict; throws ConfigError with the place of the mistake.
 [[nodiscard]] TrainingTable read_training_table(ConfigDocument& document);
