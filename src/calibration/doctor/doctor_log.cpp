@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -60,31 +59,13 @@ std::vector<Segment> split_runs(std::string_view text) {
   return segments;
 }
 
-// The number behind a word of the line of parameters: "# nThread 1 nGpus 8 minBytes ...".
-std::optional<int> parameter(std::string_view text, std::string_view word) {
-  const std::size_t line = text.find("# nThread ");
-  if (line == std::string_view::npos) {
-    return std::nullopt;
-  }
-  text = text.substr(line, text.find('\n', line) - line);
-  const std::size_t at = text.find(word);
-  if (at == std::string_view::npos) {
-    return std::nullopt;
-  }
-  int value = 0;
-  const char* const digits = text.data() + at + word.size();
-  const auto [stop, error] = std::from_chars(digits, text.data() + text.size(), value);
+// The GPUs of one process: of a log that is damaged, nothing.
+std::optional<int> gpus_per_process_of(const MeasuredTable& table) {
   constexpr int kMax = 1'024;
-  return error == std::errc() && value >= 0 && value <= kMax ? std::optional(value) : std::nullopt;
-}
-
-void read_parameters(std::string_view text, LogRun& run) {
-  const std::optional<int> threads = parameter(text, "nThread ");
-  const std::optional<int> gpus = parameter(text, "nGpus ");
-  if (threads && gpus) {
-    run.gpus_per_process = std::max(1, *threads * *gpus);
-  }
-  run.cuda_graph = parameter(text, "graph: ").value_or(0) > 0;
+  const int threads = table.threads_per_process.value_or(kMax + 1);
+  const int gpus = table.gpus_per_process.value_or(kMax + 1);
+  return threads <= kMax && gpus <= kMax ? std::optional(std::max(1, threads * gpus))
+                                         : std::nullopt;
 }
 
 void warn_of_order(const MeasuredTable& table, const std::string& name,
@@ -121,8 +102,8 @@ void agree(std::optional<int>& known, const std::optional<int>& found, std::stri
   known = known ? known : found;
 }
 
-void add_run(DoctorLog& log, MeasuredTable table, std::string_view text, const std::string& name,
-             std::size_t line, std::optional<Operation> operation) {
+void add_run(DoctorLog& log, MeasuredTable table, const std::string& name, std::size_t line,
+             std::optional<Operation> operation) {
   const std::string place = line > 0 ? fmt::format("{}:{}", name, line) : name;
   const Operation of = operation_of(table, operation, place);
   agree(log.ranks, table.ranks, "ranks", place);
@@ -132,8 +113,8 @@ void add_run(DoctorLog& log, MeasuredTable table, std::string_view text, const s
     log.warnings.push_back(fmt::format("{}: {}", place, remark));
   }
   warn_of_order(table, name, log.warnings);
-  log.runs.push_back({.table = std::move(table), .operation = of});
-  read_parameters(text, log.runs.back());
+  const std::optional<int> process = gpus_per_process_of(table);
+  log.runs.push_back({.table = std::move(table), .operation = of, .gpus_per_process = process});
 }
 
 }  // namespace
@@ -142,7 +123,7 @@ DoctorLog parse_doctor_log(const std::string& text, const std::string& name,
                            std::optional<Operation> operation) {
   DoctorLog log;
   if (!is_nccl_log(text)) {
-    add_run(log, parse_measurement(text, name), {}, name, 0, operation);
+    add_run(log, parse_measurement(text, name), name, 0, operation);
     return log;
   }
   for (const Segment& segment : split_runs(text)) {
@@ -154,7 +135,7 @@ DoctorLog parse_doctor_log(const std::string& text, const std::string& name,
       const std::size_t line = wrong.line > 0 ? wrong.line : segment.header_line;
       log.wrong_results.push_back(fmt::format("{}:{}: {}", name, line, wrong.what));
     }
-    add_run(log, std::move(table), segment.text, name, segment.header_line, operation);
+    add_run(log, std::move(table), name, segment.header_line, operation);
   }
   return log;
 }

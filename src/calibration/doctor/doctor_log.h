@@ -17,10 +17,8 @@ namespace trainyard {
 struct LogRun {
   MeasuredTable table;
   Operation operation = Operation::AllReduce;
-  // GPUs of one process (-t times -g of nccl-tests), and whether calls were replayed from CUDA
-  // graphs (-G).
+  // GPUs of one process (-t times -g of nccl-tests).
   std::optional<int> gpus_per_process = {};
-  bool cuda_graph = false;
 };
 
 struct DoctorLog {

@@ -48,6 +48,8 @@ struct MeasuredTable {
   std::optional<int> ranks;
   std::optional<int> nodes;
   std::optional<int> gpus_per_node;
+  // -t, -g and -G of nccl-tests.
+  std::optional<int> threads_per_process = {};
   std::optional<int> gpus_per_process = {};
   bool cuda_graph = false;
   std::string system;              // The measured machine; empty if unknown.

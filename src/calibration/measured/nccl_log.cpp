@@ -223,6 +223,7 @@ class Surroundings {
 
   // nThread 1 nGpus 8 minBytes 8 maxBytes 134217728 ... graph: 0
   void read_launch(const Words& words) {
+    said_.threads_per_process = small_number(words[1]);
     said_.gpus_per_process = small_number(words[3]);
     const auto graph = std::find(words.begin(), words.end(), "graph:");
     said_.cuda_graph = graph != words.end() && graph + 1 != words.end() && *(graph + 1) != "0";

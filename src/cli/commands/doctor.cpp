@@ -203,7 +203,7 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
     agree(of_process, run.gpus_per_process, "gpus-per-process", patient.log);
     DoctorRun made{.item = item, .operation = run.operation, .points = points_of(run.table)};
     made.item.gpus_per_process = std::min(of_process.value_or(1), patient.cluster->gpus_per_node);
-    made.item.cuda_graph = reader.given("cuda-graph") || run.cuda_graph;
+    made.item.cuda_graph = reader.given("cuda-graph") || run.table.cuda_graph;
     patient.runs.push_back(std::move(made));
   }
   return patient;

@@ -61,7 +61,7 @@ TEST_CASE("a log of several runs is read run by run") {
   REQUIRE(log.ranks == 2);
   REQUIRE(log.nodes == 1);
   REQUIRE(log.runs[1].gpus_per_process == 2);
-  REQUIRE_FALSE(log.runs[1].cuda_graph);
+  REQUIRE_FALSE(log.runs[1].table.cuda_graph);
   // The last one has no end.
   REQUIRE(warns(log, "a.log:27: the log has no \"Avg bus bandwidth\" line"));
   const std::vector<DoctorPoint> points = points_of(log.runs[2].table);
