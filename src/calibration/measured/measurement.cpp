@@ -99,14 +99,6 @@ void system_fields(Fields& fields, MeasuredTable& table) {
   accept(fields, {"gpu", "intra", "inter", "nccl_version", "cuda", "env", "notes"});
 }
 
-Operation read_measured_operation(const ConfigNode& node) {
-  const std::optional<Operation> operation = parse_operation(node.as_string());
-  if (!operation) {
-    node.fail(fmt::format("one of {}", operation_names()), node.found());
-  }
-  return *operation;
-}
-
 void test_fields(Fields& fields, MeasuredTable& table) {
   static constexpr std::array<std::string_view, 1> kOut{"out"};
   std::size_t columns = 0;  // The only meaning that the rows have.
@@ -149,6 +141,14 @@ MeasuredTable parse_yaml_table(const std::string& text, const std::string& name)
 }
 
 }  // namespace
+
+Operation read_measured_operation(const ConfigNode& node) {
+  const std::optional<Operation> operation = parse_operation(node.as_string());
+  if (!operation) {
+    node.fail(fmt::format("one of {}", operation_names()), node.found());
+  }
+  return *operation;
+}
 
 void measured_fields(Fields& fields, MeasuredTable& table) {
   std::vector<PrintedRow> rows;

@@ -62,7 +62,9 @@ struct MeasuredTable {
 };
 
 // The keys of a YAML table; all but its name.
+class ConfigNode;
 class Fields;
+[[nodiscard]] Operation read_measured_operation(const ConfigNode& node);
 void measured_fields(Fields& fields, MeasuredTable& table);
 // Returns whether the text looks like a YAML table.
 [[nodiscard]] bool is_measured_yaml(std::string_view text);

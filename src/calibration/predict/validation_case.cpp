@@ -136,14 +136,6 @@ void shape_fields(Fields& fields, const MeasuredTable& table, ValidationCase& it
   });
 }
 
-Operation read_operation(const ConfigNode& node) {
-  const std::optional<Operation> operation = parse_operation(node.as_string());
-  if (!operation) {
-    node.fail(fmt::format("one of {}", operation_names()), node.found());
-  }
-  return *operation;
-}
-
 }  // namespace
 
 std::filesystem::path first_file(const ConfigNode& node,
@@ -183,21 +175,15 @@ std::string ExcludedRows::sizes() const {
 }
 
 const std::string* ValidationCase::variable(std::string_view variable_name) const {
-  for (const auto& [name_of_one, value] : environment) {
-    if (name_of_one == variable_name) {
-      return &value;
-    }
-  }
-  return nullptr;
+  using Variable = std::pair<std::string, std::string>;
+  const auto found = std::ranges::find(environment, variable_name, &Variable::first);
+  return found == environment.end() ? nullptr : &found->second;
 }
 
 const std::string* ValidationCase::exclusion(Bytes size) const {
-  for (const ExcludedRows& rows : excluded) {
-    if (rows.holds(size)) {
-      return &rows.reason;
-    }
-  }
-  return nullptr;
+  const auto found =
+      std::ranges::find_if(excluded, [&](const ExcludedRows& rows) { return rows.holds(size); });
+  return found == excluded.end() ? nullptr : &found->reason;
 }
 
 ClusterOverrides ValidationCase::overrides() const {
@@ -220,8 +206,8 @@ void case_fields(Fields& fields, LoadedCase& loaded, const std::filesystem::path
   fields.check(
       [&](const ConfigNode& /*node*/) { loaded.table = load_measurement(item.reference); });
   shape_fields(fields, loaded.table, item);
-  agreed(fields, "operation", loaded.table.operation, loaded.operation, Via{Text{}, read_operation},
-         "Collective, where the table does not say it.");
+  agreed(fields, "operation", loaded.table.operation, loaded.operation,
+         Via{Text{}, read_measured_operation}, "Collective, where the table does not say it.");
   fields.optional("set", item.settings, Via{Either{Named{Text{}}, List{Text{}}}, read_settings},
                   "Values of the cluster file, as `--set` has them.");
   fields.optional("env", item.environment, Via{Named{Text{}}, read_environment},
