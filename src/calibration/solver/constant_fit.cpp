@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/statistics.h"
+
 namespace trainyard {
 namespace {
 
@@ -29,8 +31,6 @@ constexpr double kOfPrior = 0.5;
 constexpr double kHeld = 1e-4;
 // Part of the largest eigenvalue: below, a combination of constants is not shown.
 constexpr double kRank = 1e-8;
-// Quantile of a normal distribution: 90 % are within so many standard deviations.
-constexpr double k90Percent = 1.645;
 
 double median_of(std::vector<double> values) {
   if (values.empty()) {
@@ -240,7 +240,7 @@ class Estimator {
 
   // The largest standard error of a constant that is determined.
   [[nodiscard]] double limit_of(std::size_t parameter) const {
-    return std::min(std::log(options_.widest) / (2.0 * k90Percent),
+    return std::min(std::log(options_.widest) / (2.0 * kNormal90Percent),
                     kOfPrior * parameters_[parameter].spread);
   }
 
@@ -348,7 +348,7 @@ class Estimator {
     ConstantEstimate& one = result_.constants[parameter(worst)];
     one.is_determined = false;
     one.reason = fmt::format("the rows leave a factor of {:.1f}{}",
-                             std::exp(2.0 * k90Percent * error), companion);
+                             std::exp(2.0 * kNormal90Percent * error), companion);
   }
 
   // With D the slopes between those that are fitted and those that are as shipped, whose squared

@@ -19,16 +19,6 @@
 namespace trainyard {
 namespace {
 
-// Returns the median by nearest rank, as the medians of comparison.h.
-double median_of(std::vector<double> values) {
-  if (values.empty()) {
-    return 0.0;
-  }
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 StepErrors errors_of(const std::vector<ScoredStep>& steps, bool with_experts) {
   std::vector<ScoredStep> wanted;
   std::copy_if(steps.begin(), steps.end(), std::back_inserter(wanted),
@@ -84,11 +74,11 @@ StepErrors step_errors(std::span<const ScoredStep> rows) {
   StepErrors result{.rows = rows.size(),
                     .median = sizes.median,
                     .p90 = sizes.p90,
-                    .bias = median_of(signed_errors)};
+                    .bias = regime_error(signed_errors).median};
   for (std::size_t index = 0; index < errors.size(); ++index) {
     errors[index] = std::abs(signed_errors[index] - result.bias);
   }
-  result.scatter = median_of(errors);
+  result.scatter = regime_error(errors).median;
   return result;
 }
 
