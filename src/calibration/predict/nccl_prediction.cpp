@@ -135,16 +135,17 @@ std::string NcclSession::how(std::size_t row) const {
                      plan.channels);
 }
 
-std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
-                                                     const Cluster& cluster, Operation operation,
-                                                     std::span<const Bytes> sizes) const {
-  NcclSession session(item, cluster, catalogue_, profile_, operation, sizes);
-  const nccl::MachineKind machine = session.machine();
-  std::vector<PredictedTime> times;
-  for (std::size_t row = 0; row < session.rows(); ++row) {
-    times.push_back({.time = session.time(row), .how = session.how(row), .machine = machine});
-  }
-  return times;
+Predictor nccl_predictor(const Catalogue& catalogue, const nccl::Profile& profile) {
+  return [&](const ValidationCase& item, const Cluster& cluster, Operation operation,
+             std::span<const Bytes> sizes) {
+    NcclSession session(item, cluster, catalogue, profile, operation, sizes);
+    const nccl::MachineKind machine = session.machine();
+    std::vector<PredictedTime> times;
+    for (std::size_t row = 0; row < session.rows(); ++row) {
+      times.push_back({.time = session.time(row), .how = session.how(row), .machine = machine});
+    }
+    return times;
+  };
 }
 
 }  // namespace trainyard

@@ -41,20 +41,7 @@ class NcclSession {
   std::unique_ptr<State> state_;
 };
 
-class NcclPredictor {
- public:
-  // Both must outlive the predictor.
-  NcclPredictor(const Catalogue& catalogue, const nccl::Profile& profile)
-      : catalogue_(catalogue), profile_(profile) {}
-
-  // Throws ConfigError for what NCCL or the model does not do.
-  [[nodiscard]] std::vector<PredictedTime> operator()(const ValidationCase& item,
-                                                      const Cluster& cluster, Operation operation,
-                                                      std::span<const Bytes> sizes) const;
-
- private:
-  const Catalogue& catalogue_;
-  const nccl::Profile& profile_;
-};
+// Both must outlive the predictor.
+[[nodiscard]] Predictor nccl_predictor(const Catalogue& catalogue, const nccl::Profile& profile);
 
 }  // namespace trainyard

@@ -32,7 +32,7 @@ Cluster cluster_of(const ValidationCase& item) {
 
 std::vector<PredictedTime> predicted(const ValidationCase& item, Operation operation,
                                      const std::vector<Bytes>& sizes) {
-  const NcclPredictor predictor(shipped_catalogue(), profile());
+  const Predictor predictor = nccl_predictor(shipped_catalogue(), profile());
   return predictor(item, cluster_of(item), operation, sizes);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a measured table is predicted within half of it", "[nccl][timing]") {
   const LoadedCase loaded = load_validation_case(
       root / "validation" / "cases" / "nccl" / "h100-1x4-nvswitch-allreduce.yaml", root);
   const CaseResult result =
-      run_case(loaded, shipped_catalogue(), NcclPredictor(shipped_catalogue(), profile()));
+      run_case(loaded, shipped_catalogue(), nccl_predictor(shipped_catalogue(), profile()));
   REQUIRE(result.not_covered.empty());
   REQUIRE(result.errors.large.median < std::log(1.5));
 }
