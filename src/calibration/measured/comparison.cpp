@@ -6,8 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/check.h"
-
 namespace trainyard {
 namespace {
 
@@ -41,30 +39,6 @@ const MeasuredRow* find_row(const MeasuredTable& table, Bytes size) {
   std::stable_sort(found.begin(), found.end(),
                    [](const MeasuredRow* a, const MeasuredRow* b) { return a->time < b->time; });
   return found[(found.size() - 1) / 2];
-}
-
-Comparison compare(std::span<const PredictedRow> predictions, const MeasuredTable& table) {
-  Comparison comparison;
-  for (const PredictedRow& prediction : predictions) {
-    if (const MeasuredRow* const row = find_row(table, prediction.size)) {
-      CHECK(row->time > SimTime(), "a measured time must be positive");
-      comparison.rows.push_back(
-          {.size = prediction.size, .predicted = prediction.time, .measured = row->time});
-    } else {
-      comparison.predicted_not_measured.push_back(prediction.size);
-    }
-  }
-  std::vector<Bytes>& missing = comparison.measured_not_predicted;
-  for (const MeasuredRow& row : table.rows) {
-    const bool predicted =
-        std::any_of(predictions.begin(), predictions.end(),
-                    [&](const PredictedRow& prediction) { return prediction.size == row.size; });
-    const bool listed = std::find(missing.begin(), missing.end(), row.size) != missing.end();
-    if (!predicted && !listed) {
-      missing.push_back(row.size);
-    }
-  }
-  return comparison;
 }
 
 ComparisonSummary summarise(std::span<const RowComparison> rows) {

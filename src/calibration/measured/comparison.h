@@ -19,11 +19,6 @@ namespace trainyard {
 // Messages below this size are "small" in every summary.
 inline constexpr Bytes kSmallMessageLimit = kib(64);
 
-struct PredictedRow {
-  Bytes size;
-  SimTime time;
-};
-
 struct RowComparison {
   Bytes size;
   SimTime predicted;
@@ -31,19 +26,9 @@ struct RowComparison {
   [[nodiscard]] double relative_error() const { return predicted / measured - 1.0; }
 };
 
-struct Comparison {
-  std::vector<RowComparison> rows;            // In the order of the predictions.
-  std::vector<Bytes> predicted_not_measured;  // Sizes without a partner, either way.
-  std::vector<Bytes> measured_not_predicted;
-};
-
 // The measured row of exactly this size. Among several it is the one with the median time (the
 // lower of the middle two); nullptr if there is none.
 [[nodiscard]] const MeasuredRow* find_row(const MeasuredTable& table, Bytes size);
-
-// Matches by exact size.
-[[nodiscard]] Comparison compare(std::span<const PredictedRow> predictions,
-                                 const MeasuredTable& table);
 
 struct RegimeError {
   std::size_t rows = 0;

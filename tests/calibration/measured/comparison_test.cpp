@@ -3,6 +3,7 @@
 #include "support/catch.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "calibration/measured/comparison.h"
@@ -12,28 +13,23 @@ namespace {
 
 using namespace literals;
 
-MeasuredTable table_of(const std::vector<PredictedRow>& rows) {
+MeasuredTable table_of(const std::vector<std::pair<Bytes, SimTime>>& rows) {
   MeasuredTable table;
-  for (const PredictedRow& row : rows) {
+  for (const auto& [size, time] : rows) {
     MeasuredRow measured;
-    measured.size = row.size;
-    measured.time = row.time;
+    measured.size = size;
+    measured.time = time;
     table.rows.push_back(measured);
   }
   return table;
 }
 
-TEST_CASE("sizes are matched exactly and what has no partner is listed") {
+TEST_CASE("rows are found by their exact size") {
   const MeasuredTable table = table_of({{8_B, 10_us}, {1_KiB, 20_us}, {1_MiB, 100_us}});
-  const std::vector<PredictedRow> predictions = {{1_KiB, 30_us}, {1000_B, 5_us}, {8_B, 9_us}};
-  const Comparison comparison = compare(predictions, table);
-  REQUIRE(comparison.rows.size() == 2);
-  REQUIRE(comparison.rows[0].size == 1_KiB);
-  REQUIRE(comparison.rows[0].relative_error() == Approx(0.5));
-  REQUIRE(comparison.rows[1].size == 8_B);
-  REQUIRE(comparison.rows[1].relative_error() == Approx(-0.1));
-  REQUIRE(comparison.predicted_not_measured == std::vector<Bytes>{1000_B});
-  REQUIRE(comparison.measured_not_predicted == std::vector<Bytes>{1_MiB});
+  REQUIRE(find_row(table, 1_KiB)->time == 20_us);
+  REQUIRE(find_row(table, 1000_B) == nullptr);
+  const RowComparison row{.size = 1_KiB, .predicted = 30_us, .measured = 20_us};
+  REQUIRE(row.relative_error() == Approx(0.5));
 }
 
 TEST_CASE("of a size measured several times the row with the median time is compared") {
@@ -42,7 +38,6 @@ TEST_CASE("of a size measured several times the row with the median time is comp
   const MeasuredTable even = table_of({{8_B, 30_us}, {8_B, 10_us}});
   REQUIRE(find_row(even, 8_B)->time == 10_us);
   REQUIRE(find_row(even, 16_B) == nullptr);
-  REQUIRE(compare({}, even).measured_not_predicted == std::vector<Bytes>{8_B});
 }
 
 TEST_CASE("the summary separates small and large messages at 64 KiB") {
