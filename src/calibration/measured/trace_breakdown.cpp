@@ -3,7 +3,6 @@
 #include "calibration/measured/trace_breakdown.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 
 #include "sim/check.h"
@@ -28,10 +27,16 @@ std::string name_of(const KinetoEvent& event) {
   return "send and receive";
 }
 
+// The operations of one name.
+struct NamedOperations {
+  int running = 0;
+  SimTime time;  // Time in which they show.
+};
+
 struct Edge {
   SimTime time;
   int change = 0;
-  std::size_t name = 0;
+  NamedOperations* of = nullptr;
 };
 
 }  // namespace
@@ -49,45 +54,36 @@ TraceBreakdown breakdown_of(const KinetoTrace& trace, int steps) {
   if (trace.events.empty()) {
     throw ConfigError(trace.name + ": expected operations of a GPU, found none");
   }
-  std::map<std::string, std::size_t> numbers;
-  for (const KinetoEvent& event : trace.events) {
-    numbers.emplace(name_of(event), 0);
-  }
-  std::vector<std::string> names;
-  for (auto& [name, number] : numbers) {
-    number = names.size();
-    names.push_back(name);
-  }
+  std::map<std::string, NamedOperations> names;
   std::vector<Edge> edges;
   for (const KinetoEvent& event : trace.events) {
-    const std::size_t name = numbers.at(name_of(event));
-    edges.push_back({.time = event.start, .change = 1, .name = name});
-    edges.push_back({.time = event.start + event.time, .change = -1, .name = name});
+    NamedOperations& of = names[name_of(event)];
+    edges.push_back({.time = event.start, .change = 1, .of = &of});
+    edges.push_back({.time = event.start + event.time, .change = -1, .of = &of});
   }
   std::stable_sort(edges.begin(), edges.end(),
                    [](const Edge& a, const Edge& b) { return a.time < b.time; });
-  std::vector<SimTime> times(names.size());
-  std::vector<int> running(names.size(), 0);
   SimTime last = edges.front().time;
   for (const Edge& edge : edges) {
-    const auto shown = std::find_if(running.begin(), running.end(), [](int n) { return n > 0; });
-    if (shown != running.end()) {
-      times[static_cast<std::size_t>(shown - running.begin())] += edge.time - last;
+    const auto shown =
+        std::ranges::find_if(names, [](const auto& one) { return one.second.running > 0; });
+    if (shown != names.end()) {
+      shown->second.time += edge.time - last;
     }
     last = edge.time;
-    running[edge.name] += edge.change;
+    edge.of->running += edge.change;
   }
   TraceBreakdown made;
   const auto share = [&](SimTime time) { return SimTime(time.picoseconds() / steps); };
   made.time = share(last - edges.front().time);
   made.idle = made.time;
-  for (std::size_t index = 0; index < names.size(); ++index) {
-    const SimTime time = share(times[index]);
+  for (const auto& [name, of] : names) {
+    const SimTime time = share(of.time);
     made.idle = made.idle - time;
-    if (names[index] == kComputation) {
+    if (name == kComputation) {
       made.computation = time;
     } else {
-      made.traffic.push_back({.operation = names[index], .time = time});
+      made.traffic.push_back({.operation = name, .time = time});
     }
   }
   return made;
