@@ -346,6 +346,16 @@ std::size_t FitRows::learn(const std::vector<double>& point, std::span<const std
   return learned;
 }
 
+std::vector<std::size_t> FitRows::rows_of(std::span<const std::size_t> tables) const {
+  std::vector<std::size_t> numbers;
+  for (const std::size_t table : tables) {
+    for (std::size_t row = first_rows_[table]; row < first_rows_[table + 1]; ++row) {
+      numbers.push_back(row);
+    }
+  }
+  return numbers;
+}
+
 void FitRows::keep() {
   kept_ = known_;
 }

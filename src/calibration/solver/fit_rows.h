@@ -46,8 +46,8 @@ class FitRows {
     std::vector<std::uint32_t> parameters = {};  // Parameters that change it, in order.
   };
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
-  // The first row of each table, and the number of all.
-  [[nodiscard]] const std::vector<std::size_t>& first_rows() const { return first_rows_; }
+  // Returns the numbers of the rows of these tables.
+  [[nodiscard]] std::vector<std::size_t> rows_of(std::span<const std::size_t> tables) const;
 
   // keep() keeps what is known so far; forget() drops what came after.
   void keep();
@@ -99,7 +99,7 @@ class FitRows {
   std::vector<Row> rows_;
   std::vector<std::vector<Tangent>> known_;  // Indexed by row.
   std::vector<std::vector<Tangent>> kept_;
-  std::vector<std::size_t> first_rows_;
+  std::vector<std::size_t> first_rows_;  // The first row of each table, and the number of all.
 };
 
 }  // namespace trainyard

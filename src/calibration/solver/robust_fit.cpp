@@ -90,7 +90,7 @@ class AtOnce : public ceres::EvaluationCallback {
  public:
   AtOnce(const FitRows& rows, const std::vector<double>& point,
          const std::vector<std::size_t>& tables, RowsAtPoint& found)
-      : rows_(rows), point_(point), tables_(tables), found_(found) {
+      : rows_(rows), point_(point), numbers_(rows.rows_of(tables)), found_(found) {
     found_.misfits.resize(rows.rows().size());
     found_.derivatives.resize(rows.rows().size());
   }
@@ -100,18 +100,16 @@ class AtOnce : public ceres::EvaluationCallback {
     }
   }
   void look_up() {
-    for (const std::size_t table : tables_) {
-      for (std::size_t r = rows_.first_rows()[table]; r < rows_.first_rows()[table + 1]; ++r) {
-        found_.misfits[r] =
-            rows_.log_time(r, point_, found_.derivatives[r]) - rows_.rows()[r].log_measured;
-      }
+    for (const std::size_t r : numbers_) {
+      found_.misfits[r] =
+          rows_.log_time(r, point_, found_.derivatives[r]) - rows_.rows()[r].log_measured;
     }
   }
 
  private:
   const FitRows& rows_;
   const std::vector<double>& point_;
-  const std::vector<std::size_t>& tables_;
+  std::vector<std::size_t> numbers_;  // Numbers of the rows.
   RowsAtPoint& found_;
 };
 
@@ -167,20 +165,16 @@ void add_priors(ceres::Problem& problem, const std::vector<FitParameter>& parame
 void add_rows(ceres::Problem& problem, const FitRows& rows, const std::vector<double>& weights,
               const std::vector<std::size_t>& used, const RowsAtPoint& found, double scale,
               std::vector<double>& point) {
-  for (const std::size_t table : used) {
-    const std::size_t first = rows.first_rows()[table];
-    const std::size_t last = rows.first_rows()[table + 1];
-    for (std::size_t row = first; row < last; ++row) {
-      std::vector<double*> blocks;
-      for (const std::uint32_t k : rows.rows()[row].parameters) {
-        blocks.push_back(&point[k]);
-      }
-      if (!blocks.empty() && weights[row] > 0.0) {
-        problem.AddResidualBlock(new RowCost(found, row, blocks.size(), scale),
-                                 new ceres::ScaledLoss(new ceres::SoftLOneLoss(1.0), weights[row],
-                                                       ceres::TAKE_OWNERSHIP),
-                                 blocks);
-      }
+  for (const std::size_t row : rows.rows_of(used)) {
+    std::vector<double*> blocks;
+    for (const std::uint32_t k : rows.rows()[row].parameters) {
+      blocks.push_back(&point[k]);
+    }
+    if (!blocks.empty() && weights[row] > 0.0) {
+      problem.AddResidualBlock(
+          new RowCost(found, row, blocks.size(), scale),
+          new ceres::ScaledLoss(new ceres::SoftLOneLoss(1.0), weights[row], ceres::TAKE_OWNERSHIP),
+          blocks);
     }
   }
 }
@@ -254,14 +248,10 @@ double RobustFit::State::misfits(const std::vector<double>& point,
                                  const std::vector<std::size_t>& used) const {
   double sum = 0.0;
   std::vector<double> derivatives;
-  for (const std::size_t table : used) {
-    const std::size_t first = rows.first_rows()[table];
-    const std::size_t last = rows.first_rows()[table + 1];
-    for (std::size_t r = first; r < last; ++r) {
-      const double misfit = rows.log_time(r, point, derivatives) - rows.rows()[r].log_measured;
-      const double z = std::pow(misfit / options.scale, 2);
-      sum += weights[r] * (std::sqrt(1.0 + z) - 1.0);
-    }
+  for (const std::size_t r : rows.rows_of(used)) {
+    const double misfit = rows.log_time(r, point, derivatives) - rows.rows()[r].log_measured;
+    const double z = std::pow(misfit / options.scale, 2);
+    sum += weights[r] * (std::sqrt(1.0 + z) - 1.0);
   }
   return sum;
 }
@@ -295,15 +285,14 @@ void RobustFit::State::finish(Fit& fit, const std::vector<double>& point,
   }
   std::vector<std::set<std::string>> moved(point.size());
   std::vector<std::set<std::string>> systems(point.size());
-  for (const std::size_t table : used) {
-    for (std::size_t r = rows.first_rows()[table]; r < rows.first_rows()[table + 1]; ++r) {
-      for (std::size_t i = 0; i < found.derivatives[r].size(); ++i) {
-        if (weights[r] > 0.0 && std::abs(found.derivatives[r][i]) >= kMoves) {
-          const std::uint32_t k = rows.rows()[r].parameters[i];
-          ++fit.parameters[k].rows;
-          moved[k].insert(tables[table].name);
-          systems[k].insert(tables[table].system);
-        }
+  for (const std::size_t r : rows.rows_of(used)) {
+    const FitTable& table = tables[rows.rows()[r].table];
+    for (std::size_t i = 0; i < found.derivatives[r].size(); ++i) {
+      if (weights[r] > 0.0 && std::abs(found.derivatives[r][i]) >= kMoves) {
+        const std::uint32_t k = rows.rows()[r].parameters[i];
+        ++fit.parameters[k].rows;
+        moved[k].insert(table.name);
+        systems[k].insert(table.system);
       }
     }
   }
