@@ -176,10 +176,8 @@ Diagnosis Diagnoser::diagnose(std::span<const double> log_measured) const {
       diagnosis.unseen.push_back(fault);
     }
   }
-  std::stable_sort(diagnosis.explanations.begin(), diagnosis.explanations.end(),
-                   [&](const Explanation& one, const Explanation& other) {
-                     return posterior[one.candidate] > posterior[other.candidate];
-                   });
+  std::ranges::stable_sort(diagnosis.explanations, std::ranges::greater(),
+                           [&](const Explanation& one) { return posterior[one.candidate]; });
   merge_same(diagnosis.explanations);
   for (Explanation& explanation : diagnosis.explanations) {
     const auto residuals = difference(log_measured, candidates_[explanation.candidate].log_times);
@@ -209,10 +207,7 @@ void Diagnoser::merge_same(std::vector<Explanation>& explanations) const {
       same->probability += explanation.probability;
     }
   }
-  std::stable_sort(merged.begin(), merged.end(),
-                   [](const Explanation& one, const Explanation& other) {
-                     return one.probability > other.probability;
-                   });
+  std::ranges::stable_sort(merged, std::ranges::greater(), &Explanation::probability);
   explanations = std::move(merged);
 }
 

@@ -72,10 +72,7 @@ TimeBand band_of(const LedgerRows& own, const LedgerRows& others) {
   std::vector<WeightedError> errors;
   const std::size_t systems = add_errors(own, {}, errors);
   add_errors(others, kOthers, errors);
-  std::stable_sort(errors.begin(), errors.end(),
-                   [](const WeightedError& one, const WeightedError& other) {
-                     return one.surprise < other.surprise;
-                   });
+  std::ranges::stable_sort(errors, {}, &WeightedError::surprise);
   return {.low = std::min(1.0, std::exp(weighted_quantile(errors, kTail))),
           .high = std::max(1.0, std::exp(weighted_quantile(errors, 1.0 - kTail))),
           .systems = systems,

@@ -140,8 +140,7 @@ void add_table(RateTable table, std::vector<RateTable>& tables) {
     row.measured =
         microseconds_of(static_cast<double>(row.measured.picoseconds()) / 1e6 / table.warm);
   }
-  std::stable_sort(table.rows.begin(), table.rows.end(),
-                   [](const RateRow& a, const RateRow& b) { return a.measured < b.measured; });
+  std::ranges::stable_sort(table.rows, {}, &RateRow::measured);
   tables.push_back(std::move(table));
 }
 

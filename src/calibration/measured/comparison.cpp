@@ -36,8 +36,7 @@ const MeasuredRow* find_row(const MeasuredTable& table, Bytes size) {
   if (found.empty()) {
     return nullptr;
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const MeasuredRow* a, const MeasuredRow* b) { return a->time < b->time; });
+  std::ranges::stable_sort(found, {}, &MeasuredRow::time);
   return found[(found.size() - 1) / 2];
 }
 

@@ -66,14 +66,11 @@ void drop_repeated(MeasuredTable& table, const std::string& name,
 
 void sort_by_size(MeasuredTable& table, const std::string& name,
                   std::vector<std::string>& warnings) {
-  const auto by_size = [](const MeasuredRow& one, const MeasuredRow& other) {
-    return one.size < other.size;
-  };
-  const auto first = std::is_sorted_until(table.rows.begin(), table.rows.end(), by_size);
+  const auto first = std::ranges::is_sorted_until(table.rows, {}, &MeasuredRow::size);
   if (first != table.rows.end()) {
     warnings.push_back(fmt::format("{}: the rows are not in the order of their sizes: sorted",
                                    place(name, *first)));
-    std::stable_sort(table.rows.begin(), table.rows.end(), by_size);
+    std::ranges::stable_sort(table.rows, {}, &MeasuredRow::size);
   }
 }
 

@@ -61,8 +61,7 @@ TraceBreakdown breakdown_of(const KinetoTrace& trace, int steps) {
     edges.push_back({.time = event.start, .change = 1, .of = &of});
     edges.push_back({.time = event.start + event.time, .change = -1, .of = &of});
   }
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const Edge& a, const Edge& b) { return a.time < b.time; });
+  std::ranges::stable_sort(edges, {}, &Edge::time);
   SimTime last = edges.front().time;
   for (const Edge& edge : edges) {
     const auto shown =

@@ -93,11 +93,9 @@ std::vector<std::string> parts_of(std::string_view name) {
 }
 
 bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& name) {
-  return pattern.size() == name.size() &&
-         std::equal(pattern.begin(), pattern.end(), name.begin(),
-                    [](const std::string& one, const std::string& other) {
-                      return one == "*" || one == other;
-                    });
+  return std::ranges::equal(pattern, name, [](const std::string& one, const std::string& other) {
+    return one == "*" || one == other;
+  });
 }
 
 struct Prior {

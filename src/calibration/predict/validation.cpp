@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "sim/check.h"
@@ -55,10 +56,7 @@ std::vector<ValidationRow> one_per_doubling(const std::vector<ValidationRow>& ro
   }
   std::vector<ValidationRow> kept;
   for (auto& [exponent, group] : groups) {
-    std::stable_sort(group.begin(), group.end(),
-                     [](const ValidationRow& one, const ValidationRow& other) {
-                       return time_per_byte(one) < time_per_byte(other);
-                     });
+    std::ranges::stable_sort(group, {}, time_per_byte);
     kept.push_back(group[(group.size() - 1) / 2]);
     kept.back().stands_for = static_cast<int>(group.size());
   }
@@ -83,10 +81,7 @@ std::optional<double> noise_of(const MeasuredTable& table) {
 }
 
 double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) {
-    sum += value;
-  }
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
 }
 
