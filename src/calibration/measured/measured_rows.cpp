@@ -26,20 +26,22 @@ constexpr double kLongestTimeUs = 30.0 * 86400.0 * 1e6;
 // Counts rows that share a remark.
 class Tally {
  public:
+  explicit Tally(std::string_view what) : what_(what) {}
   void add(Bytes size) {
     if (count_ == 0) {
       first_ = size;
     }
     ++count_;
   }
-  void report(std::size_t rows, std::string_view what, std::vector<std::string>& remarks) const {
+  void report(std::size_t rows, std::vector<std::string>& remarks) const {
     if (count_ > 0) {
       remarks.push_back(
-          fmt::format("{} of {} rows: {} (first: {} B)", count_, rows, what, first_.count()));
+          fmt::format("{} of {} rows: {} (first: {} B)", count_, rows, what_, first_.count()));
     }
   }
 
  private:
+  std::string_view what_;
   std::size_t count_ = 0;
   Bytes first_;
 };
@@ -174,12 +176,12 @@ std::optional<double> factor_of(const MeasuredTable& table) {
 
 void add_rows(const std::vector<PrintedRow>& rows, MeasuredTable& table) {
   const std::optional<double> factor = factor_of(table);
-  Tally coarse;
-  Tally no_time;
-  Tally no_bandwidth;
-  Tally wrong_algbw;
-  Tally wrong_busbw;
-  Tally columns_apart;
+  Tally coarse("left out, no time and a bandwidth rounded by more than 5 %");
+  Tally no_time("time not printed, computed from the bandwidth");
+  Tally no_bandwidth("a bandwidth not printed, computed");
+  Tally wrong_algbw("algbw does not agree with bytes / time");
+  Tally wrong_busbw("busbw does not agree with algbw and the number of ranks");
+  Tally columns_apart("out-of-place and in-place times differ by more than a quarter");
   for (const PrintedRow& printed : rows) {
     const PrintedTime& out = printed.out_of_place;
     if (is_coarse(out, factor)) {
@@ -213,15 +215,10 @@ void add_rows(const std::vector<PrintedRow>& rows, MeasuredTable& table) {
     }
     table.rows.push_back(row);
   }
-  coarse.report(rows.size(), "left out, no time and a bandwidth rounded by more than 5 %",
-                table.remarks);
-  no_time.report(rows.size(), "time not printed, computed from the bandwidth", table.remarks);
-  no_bandwidth.report(rows.size(), "a bandwidth not printed, computed", table.remarks);
-  wrong_algbw.report(rows.size(), "algbw does not agree with bytes / time", table.remarks);
-  wrong_busbw.report(rows.size(), "busbw does not agree with algbw and the number of ranks",
-                     table.remarks);
-  columns_apart.report(rows.size(), "out-of-place and in-place times differ by more than a quarter",
-                       table.remarks);
+  for (const Tally* const tally :
+       {&coarse, &no_time, &no_bandwidth, &wrong_algbw, &wrong_busbw, &columns_apart}) {
+    tally->report(rows.size(), table.remarks);
+  }
   note_repeated_sizes(table);
 }
 
