@@ -184,18 +184,14 @@ std::map<std::size_t, std::size_t> moving(const Misfits& misfits, const StepPrio
 
 }  // namespace
 
-CasePredictions::Guarded& CasePredictions::guarded(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  Guarded& found = cases_[name];
-  if (!found.prediction) {
-    found.prediction = std::make_unique<StepPrediction>(constants_, method_);
-  }
-  return found;
-}
-
 double CasePredictions::seconds(const TrainingCase& item, const TrainingRun& run,
                                 const StepValues& values) {
-  Guarded& one = guarded(item.name);
+  std::unique_lock all(mutex_);
+  Guarded& one = cases_[item.name];
+  if (!one.prediction) {
+    one.prediction = std::make_unique<StepPrediction>(constants_, method_);
+  }
+  all.unlock();
   const std::lock_guard lock(one.mutex);
   return one.prediction->predict(item, run, values).time.seconds();
 }

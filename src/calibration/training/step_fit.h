@@ -52,15 +52,12 @@ class CasePredictions {
 
   [[nodiscard]] double seconds(const TrainingCase& item, const TrainingRun& run,
                                const StepValues& values);
-  [[nodiscard]] const StepConstants& constants() const { return constants_; }
 
  private:
   struct Guarded {
     std::mutex mutex;
     std::unique_ptr<StepPrediction> prediction;
   };
-  [[nodiscard]] Guarded& guarded(const std::string& name);
-
   const StepConstants& constants_;
   StepMethod method_;
   std::mutex mutex_;

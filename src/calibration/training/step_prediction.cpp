@@ -74,10 +74,6 @@ const SoftwareProfile& StepPrediction::software_of(const TrainingRun& run) {
       .first->second;
 }
 
-StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run) {
-  return predict(item, run, {.rates = constants_.rates});
-}
-
 StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run,
                                  const StepValues& values) {
   const SoftwareProfile software = values.adjusted(software_of(run));

@@ -41,9 +41,7 @@ class StepPrediction {
                           StepMethod method = StepMethod::ClosedForms)
       : constants_(constants), method_(method) {}
 
-  // Throws ConfigError for what is not modelled, or has no rates.
-  [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run);
-  // Predicts with these rates in the place of those of the files.
+  // Predicts with these rates. Throws ConfigError for what is not modelled, or has no rates.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run,
                                  const StepValues& values);
 

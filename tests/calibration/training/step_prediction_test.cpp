@@ -38,12 +38,14 @@ TEST_CASE("a measured step is predicted in parts that add up", "[training]") {
   const StepConstants constants(kConfigsFolder, catalogue);
   StepPrediction prediction(constants);
   const LoadedTrainingCase loaded = shipped_case("korthikanti");
-  const StepTime step = prediction.predict(loaded.item, first_run(loaded));
+  const StepValues values{.rates = constants.rates};
+  const StepTime step = prediction.predict(loaded.item, first_run(loaded), values);
   REQUIRE(step.time > SimTime());
   REQUIRE(step.parts.total() == step.time);
   // What is remembered of clusters and collectives changes nothing.
-  REQUIRE(prediction.predict(loaded.item, first_run(loaded)).time == step.time);
-  REQUIRE(StepPrediction(constants).predict(loaded.item, first_run(loaded)).time == step.time);
+  REQUIRE(prediction.predict(loaded.item, first_run(loaded), values).time == step.time);
+  REQUIRE(StepPrediction(constants).predict(loaded.item, first_run(loaded), values).time ==
+          step.time);
 }
 
 TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]") {
@@ -53,10 +55,11 @@ TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]")
   const LoadedTrainingCase loaded = shipped_case("korthikanti");
   TrainingRun run = first_run(loaded);
   run.precision = Precision::Fp8;
-  REQUIRE_THROWS_AS(prediction.predict(loaded.item, run), ConfigError);  // A100 has no FP8.
+  REQUIRE_THROWS_AS(prediction.predict(loaded.item, run, {.rates = constants.rates}),
+                    ConfigError);  // A100 has no FP8.
   run = first_run(loaded);
   run.software.profile.reset();
-  REQUIRE_THROWS_WITH(prediction.predict(loaded.item, run),
+  REQUIRE_THROWS_WITH(prediction.predict(loaded.item, run, {.rates = constants.rates}),
                       "step: expected parallel.software in the case, found none");
 }
 
