@@ -32,6 +32,7 @@ struct LeftOut {
 class NcclFit {
  public:
   // Takes the rows that count of the cases that are covered. `constants` and `catalogue` must
+  // outlive it.
   NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
           const ProfileConstants& constants, const FitOptions& options,
           const TaskRunner& run_tasks);

@@ -25,8 +25,7 @@ struct TrainingMeasurement {
   std::optional<double> mfu_percent = {};
   std::optional<double> hfu_percent = {};
   std::optional<double> peak_tflops = {};  // Peak that a utilisation is relative to.
-  // Convention of the last four: "hardware-full-recompute", "model", "hardware-selective-recompute",
-  // "model-causal", "palm"; nothing for a source's own words.
+  // Convention of the last four; nothing for a source's own words.
   std::optional<FlopsConvention> convention = {};
   // Memory of the GPU with most, as the source counts.
   std::optional<Bytes> memory = {};
