@@ -28,16 +28,8 @@ Cluster rebuilt(const Cluster& cluster, const LinkChange& link,
     }
   }
   builder.set_parts(topology.parts());
-  Cluster changed = {.name = cluster.name,
-                     .topology = std::move(builder).build(),
-                     .routing = cluster.routing,
-                     .nodes = cluster.nodes,
-                     .gpus_per_node = cluster.gpus_per_node,
-                     .server_gpus = cluster.server_gpus,
-                     .gpus = cluster.gpus,
-                     .nics_per_node = cluster.nics_per_node,
-                     .estimates = cluster.estimates,
-                     .warnings = cluster.warnings};
+  Cluster changed = cluster;
+  changed.topology = std::move(builder).build();
   return changed;
 }
 
