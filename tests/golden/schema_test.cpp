@@ -19,6 +19,8 @@
 #include "hw/parts/catalogue_schemas.h"
 #include "hw/transport/transport_profile.h"
 #include "nccl/timing/profile.h"
+#include "network/traffic/traffic_sizes.h"
+#include "network/traffic/traffic_spec.h"
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/recommender_workload.h"
 #include "parallelism/workload/software_profile.h"
@@ -76,6 +78,8 @@ std::vector<Kind> kinds() {
        schema_of<TransportProfile>([](Fields& fields, TransportProfile& profile) {
          transport_fields(fields, profile, {}, {});
        })},
+      {"traffic", "Flows over a cluster", schema_of<TrafficSpec>(traffic_fields)},
+      {"flow-sizes", "A distribution of sizes of flows", schema_of<SizesFile>(sizes_fields)},
       {"sweep", "A command over lists and ranges of its options", sweep_schema()},
       {"ecn", "When queues mark packets", schema_of<MarkingPresets>(marking_fields)},
   };
