@@ -28,7 +28,9 @@
 #include "sim/fields.h"
 #include "support/paths.h"
 #include "support/program.h"
+#include "support/recommenders.h"
 #include "support/schema_text.h"
+#include "support/transfer_measurement.h"
 #include "topology/cluster/cluster_keys.h"
 #include "topology/server/part_costs.h"
 #include "topology/server/server_keys.h"
@@ -81,6 +83,12 @@ std::vector<Kind> kinds() {
       {"traffic", "Flows over a cluster", schema_of<TrafficSpec>(traffic_fields)},
       {"flow-sizes", "A distribution of sizes of flows", schema_of<SizesFile>(sizes_fields)},
       {"sweep", "A command over lists and ranges of its options", sweep_schema()},
+      {"measured-transfers", "Measured bandwidths and latencies of links",
+       schema_of<TransferMeasurements>([](Fields& fields, TransferMeasurements& measured) {
+         transfer_fields(fields, measured, {});
+       })},
+      {"measured-recommenders", "Measured steps of recommendation models",
+       schema_of<std::vector<MeasuredRecommender>>(measured_recommender_fields)},
       {"ecn", "When queues mark packets", schema_of<MarkingPresets>(marking_fields)},
   };
   for (const auto& [name, schema] : catalogue_schemas()) {

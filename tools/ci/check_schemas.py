@@ -23,8 +23,7 @@ READ_BY_HAND = (
     "configs/nccl/intervals.yaml",
     "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
     "validation/cases/nccl-budgets.yaml", "validation/cases/training", "validation/pipeline/",
-    "validation/recommenders/", "validation/training/", "validation/transfers/",
-    "validation/transport/",
+    "validation/training/", "validation/transport/",
 )
 
 
