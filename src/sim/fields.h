@@ -43,6 +43,9 @@ Value& held(std::optional<Value>& value) {
 template <typename Value>
 using Held = std::remove_cvref_t<decltype(held(std::declval<Value&>()))>;
 
+template <typename Kind>
+struct Named;
+
 class Fields {
  public:
   explicit Fields(const ConfigNode& node) : node_(node) {}
@@ -71,6 +74,16 @@ class Fields {
       read_value(kind, *found, value);
     }
     return found.has_value();
+  }
+
+  // Instead of rows: each key is a free name of a value of one kind; the member is a std::map.
+  template <typename Value, typename Kind>
+  void named(Value& map, const Kind& of) {
+    if (schema_ != nullptr) {
+      Named<Kind>{of}.describe(*schema_, map);
+    } else {
+      read_value(Named<Kind>{of}, *node_, map);
+    }
   }
 
   // Runs `rows` where the condition holds. The schema requires no key of them.

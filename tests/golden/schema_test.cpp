@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/intervals.h"
 #include "calibration/measured/measurement.h"
+#include "calibration/predict/budgets.h"
 #include "calibration/predict/validation_case.h"
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
@@ -73,6 +75,9 @@ std::vector<Kind> kinds() {
       {"nccl-case", "A measured collective and what it ran on",
        schema_of<LoadedCase>(
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+      {"budgets", "Errors that validation may not exceed", schema_of<Budgets>(budget_fields)},
+      {"intervals", "Intervals of predicted times",
+       schema_of<Intervals>([](Fields& fields, Intervals& read) { read.fields(fields); })},
       {"cluster", "Servers and what joins them", schema_of<ClusterKeys>(cluster_fields)},
       {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
       {"costs", "What parts cost and draw", schema_of<PartCosts>(cost_fields)},

@@ -20,9 +20,8 @@ import yaml
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
-    "configs/nccl/intervals.yaml",
     "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
-    "validation/cases/nccl-budgets.yaml", "validation/cases/training", "validation/pipeline/",
+    "validation/cases/training/", "validation/pipeline/",
     "validation/training/", "validation/transport/",
 )
 
