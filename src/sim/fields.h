@@ -106,6 +106,8 @@ class Fields {
   // A row `sources`: citations by short keys, to which the sourced values of this mapping and of
   // those below it refer.
   void cite_sources();
+  // A row `source`: one of them.
+  void cited_source();
   // Rows `evidence`, `source` and `note`, which stand beside sourced values, and perhaps `fit`.
   void evidence(bool may_have_fit = false);
 
@@ -308,7 +310,8 @@ struct List {
 template <typename Kind>
 List(Kind) -> List<Kind>;
 
-// A mapping from free names to values of one kind; the member is a std::map.
+// A mapping from free names to values of one kind; the member is a std::map, or a vector of pairs in
+// the order of the file.
 template <typename Kind>
 struct Named {
   Kind of;
@@ -316,14 +319,25 @@ struct Named {
   void read(const Fields& parent, const ConfigNode& node, Value& value) const {
     auto& map = held(value);
     for (const auto& [name, entry] : node.entries()) {
-      parent.read_value(of, entry, map[name]);
+      if constexpr (requires { map[name]; }) {
+        parent.read_value(of, entry, map[name]);
+      } else {
+        map.emplace_back().first = name;
+        parent.read_value(of, entry, map.back().second);
+      }
     }
   }
   template <typename Value>
   void describe(Schema& schema, Value& /*value*/) const {
-    typename Held<Value>::mapped_type nothing{};
     schema.is_map = true;
-    Fields::describe_value(of, schema.named.emplace_back(), nothing);
+    Schema& named = schema.named.emplace_back();
+    if constexpr (requires { typename Held<Value>::mapped_type; }) {
+      typename Held<Value>::mapped_type nothing{};
+      Fields::describe_value(of, named, nothing);
+    } else {
+      typename Held<Value>::value_type::second_type nothing{};
+      Fields::describe_value(of, named, nothing);
+    }
   }
 };
 template <typename Kind>

@@ -9,12 +9,15 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "calibration/fit/intervals.h"
 #include "calibration/measured/measurement.h"
 #include "calibration/predict/budgets.h"
+#include "calibration/predict/profile_constants.h"
 #include "calibration/predict/validation_case.h"
+#include "calibration/training/step_values.h"
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
 #include "hw/control/control_profile.h"
@@ -78,6 +81,11 @@ std::vector<Kind> kinds() {
       {"budgets", "Errors that validation may not exceed", schema_of<Budgets>(budget_fields)},
       {"intervals", "Intervals of predicted times",
        schema_of<Intervals>([](Fields& fields, Intervals& read) { read.fields(fields); })},
+      {"nccl-priors", "What is assumed of constants of NCCL's event model",
+       schema_of<std::monostate>(
+           [](Fields& fields, std::monostate&) { prior_file_fields(fields); })},
+      {"gpu-rates-priors", "What is assumed of rates of GPUs",
+       schema_of<StepPriors>([](Fields& fields, StepPriors& read) { read.fields(fields); })},
       {"cluster", "Servers and what joins them", schema_of<ClusterKeys>(cluster_fields)},
       {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
       {"costs", "What parts cost and draw", schema_of<PartCosts>(cost_fields)},

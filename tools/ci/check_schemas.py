@@ -20,7 +20,6 @@ import yaml
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
-    "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
     "validation/cases/training/", "validation/pipeline/",
     "validation/training/", "validation/transport/",
 )

@@ -101,32 +101,40 @@ StepPriors StepPriors::load(const std::filesystem::path& file, const GpuRates& r
   return read(document, rates);
 }
 
+void StepPriors::fields(Fields& fields) {
+  std::vector<std::pair<std::string, StepConstant>> named;
+  const auto constant_fields = [](Fields& inner, StepConstant& constant) {
+    inner.required("start", constant.start, Number{1e-9, kMaxStart},
+                   "What is assumed, in seconds where it is a time.");
+    inner.required("spread", constant.spread, Number{1.001, kMaxSpread},
+                   "A factor: one standard deviation.");
+    inner.cited_source();
+  };
+  fields.cite_sources();
+  fields.required("constants", named, Named{Group{constant_fields}},
+                  "Rates that are fitted, such as `hopper.gemm`.");
+  fields.check([&](const ConfigNode& root) {
+    for (auto& [name, constant] : named) {
+      const std::vector<std::string> words = words_of(name);
+      const double* const number = number_in(rates_, words);
+      const SimTime* const time = time_in(rates_, words);
+      if (number == nullptr && time == nullptr && name != kExpertSync) {
+        root.required("constants").required(name).fail("a constant of the rates", name);
+      }
+      constant.name = name;
+      constant.in_file = number != nullptr ? *number
+                         : time != nullptr ? time->seconds()
+                                           : constant.start;
+      constants_.push_back(std::move(constant));
+    }
+  });
+}
+
 StepPriors StepPriors::read(ConfigDocument& document, const GpuRates& rates) {
-  const ConfigNode root = document.root();
   StepPriors priors;
   priors.rates_ = rates;
-  std::vector<std::string> sources;
-  for (const auto& [key, text] : root.required("sources").entries()) {
-    static_cast<void>(text.as_string());
-    sources.push_back(key);
-  }
-  const std::vector<std::string_view> names(sources.begin(), sources.end());
-  for (const auto& [name, node] : root.required("constants").entries()) {
-    StepConstant constant{.name = name,
-                          .start = node.required("start").as_number(1e-9, kMaxStart),
-                          .spread = node.required("spread").as_number(1.001, kMaxSpread)};
-    static_cast<void>(node.required("source").as_choice(names));
-    const std::vector<std::string> words = words_of(name);
-    const double* const number = number_in(priors.rates_, words);
-    const SimTime* const time = time_in(priors.rates_, words);
-    if (number == nullptr && time == nullptr && name != kExpertSync) {
-      node.fail("a constant of the rates", name);
-    }
-    constant.in_file = number != nullptr ? *number
-                       : time != nullptr ? time->seconds()
-                                         : constant.start;
-    priors.constants_.push_back(std::move(constant));
-  }
+  read_fields(document.root(), priors,
+              [](Fields& fields, StepPriors& read) { read.fields(fields); });
   document.finish();
   return priors;
 }
