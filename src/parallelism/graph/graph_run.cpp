@@ -179,13 +179,19 @@ void GraphRun::end_compute(OperationId id) {
   RankState& rank = rank_of(id);
   rank.computing.erase(std::find(rank.computing.begin(), rank.computing.end(), id));
   GraphTiming& of_this = timing(id);
-  const SimTime work = compute_parts(graph_, id, options_).total();
-  of_this.slowed = now() - of_this.start - work;
+  of_this.slowed = now() - of_this.start - compute_parts(graph_, id, options_).total();
   end(id);
   // Operations that start now on the same rank keep the speeds as they are: start them first.
   run_ready();
   if (!rank.slowing.empty()) {
     change_speeds(rank);
+  }
+}
+
+void GraphRun::begin(OperationId id, OperationId starter) {
+  timing(id).start = now();
+  if (timing(id).ready < now()) {
+    timing(id).starter = starter;
   }
 }
 
@@ -257,10 +263,7 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   state.has_started = true;
   const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
   for (const OperationId id : members) {
-    timing(id).start = now();
-    if (timing(id).ready < now()) {
-      timing(id).starter = last;
-    }
+    begin(id, last);
   }
   const GraphCall& call = graph_.operation(last).call;
   const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
@@ -305,12 +308,8 @@ void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
   const bool sends = graph_.operation(id).kind == GraphOperationKind::Send;
   if (ends.members.size() == 2 && operation.message.handover == Handover::Rendezvous) {
     if (state.ready == 2) {
-      const OperationId other = sends ? ends.members.back() : ends.members.front();
-      if (timing(other).ready < now()) {
-        timing(other).starter = id;
-      }
-      timing(other).start = now();
-      timing(id).start = now();
+      begin(ends.members.front(), id);
+      begin(ends.members.back(), id);
       send_message(meeting);
     }
     return;
@@ -341,10 +340,7 @@ void GraphRun::send_message(std::uint32_t meeting) {
   if (message.handover != Handover::Rendezvous && ends.members.size() == 2) {
     const OperationId target = ends.members.back();
     if (operations_[target.value()].is_ready) {
-      timing(target).start = now();
-      if (timing(target).ready < now()) {
-        timing(target).starter = source;
-      }
+      begin(target, source);
       receive(target, meeting);
     }
   }
@@ -392,32 +388,24 @@ void GraphRun::list_waits() {
 }
 
 // Returns the wait of the first operation of a stream that has not ended.
-GraphWait GraphRun::wait_of(OperationId id) const {
-  GraphWait wait{.operation = id, .waits_for = {}, .text = {}};
+std::string GraphRun::wait_of(OperationId id) const {
   std::string reason = "the network";
   if (!operations_[id.value()].is_ready) {
     for (const GraphDependency& dependency : graph_.dependencies()) {
       if (dependency.after == id && !operations_[dependency.before.value()].has_ended) {
-        wait.waits_for = dependency.before;
+        reason = graph_.describe(dependency.before);
         break;
       }
     }
   } else if (const auto meeting = meetings_.of_operation[id.value()];
              meeting && !states_[*meeting].has_started) {
-    const GraphMeeting& ends = meetings_.meetings[*meeting];
-    for (const OperationId member : ends.members) {
-      if (!operations_[member.value()].is_ready) {
-        wait.waits_for = member;
-        break;
-      }
-    }
-    reason = "a rank that never comes";
+    const std::vector<OperationId>& members = meetings_.meetings[*meeting].members;
+    const auto missing = std::find_if(members.begin(), members.end(), [&](OperationId member) {
+      return !operations_[member.value()].is_ready;
+    });
+    reason = missing == members.end() ? "a rank that never comes" : graph_.describe(*missing);
   }
-  if (wait.waits_for) {
-    reason = graph_.describe(*wait.waits_for);
-  }
-  wait.text = fmt::format("{} waits for {}", graph_.describe(id), reason);
-  return wait;
+  return fmt::format("{} waits for {}", graph_.describe(id), reason);
 }
 
 }  // namespace trainyard

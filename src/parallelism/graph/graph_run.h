@@ -69,12 +69,14 @@ class GraphRun final : private EventHandler {
   void message_arrived(std::uint32_t meeting);
   void receive(OperationId id, std::uint32_t meeting);
   void change_speeds(RankState& rank);
+  // Starts what its partners may have let wait until `starter` was ready.
+  void begin(OperationId id, OperationId starter);
   void schedule_compute(OperationId id);
   void schedule_call(std::uint32_t meeting);
   [[nodiscard]] std::int64_t factor_of(const RankState& rank) const;
   [[nodiscard]] std::int64_t slowdown_of(std::uint32_t meeting) const;
   void list_waits();
-  [[nodiscard]] GraphWait wait_of(OperationId id) const;
+  [[nodiscard]] std::string wait_of(OperationId id) const;
 
   Simulator& simulator_;
   const OperationGraph& graph_;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/graph/graph_runner.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "parallelism/graph/graph_run.h"
 #include "sim/check.h"
+#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -17,6 +20,13 @@ GraphResult run_graph(Simulator& simulator, const OperationGraph& graph, GraphTr
   run.start();
   simulator.run();
   return run.result();
+}
+
+void check_finished(const GraphResult& result, std::string_view expected) {
+  if (!result.finished()) {
+    throw ConfigError(fmt::format("{}, found that {} ({} wait)", expected, result.waits.front(),
+                                  result.waits.size()));
+  }
 }
 
 }  // namespace trainyard

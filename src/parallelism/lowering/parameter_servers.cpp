@@ -369,11 +369,7 @@ ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places, F
     options = with_jitter({}, jitter, lowered.graph);
   }
   const GraphResult result = run_graph(simulator, lowered.graph, traffic, options);
-  if (!result.finished()) {
-    throw ConfigError(
-        fmt::format("parameter servers: expected steps that end, found that {} ({} wait)",
-                    result.waits.front().text, result.waits.size()));
-  }
+  check_finished(result, "parameter servers: expected steps that end");
   return {.workers = lowered.workers,
           .servers = lowered.servers,
           .steps = lowered.steps,
