@@ -233,7 +233,6 @@ StepPasses StepModel::stage(const PipelineStage& stage) {
 
 PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
   PipelineTimes times{.stages = {},
-                      .transfer = {},
                       .transfer_to_neighbour = std::move(transfers),
                       .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
                                                          : PipelineTransfers::Synchronous};
