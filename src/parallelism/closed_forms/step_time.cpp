@@ -9,13 +9,11 @@
 
 #include "parallelism/closed_forms/pipeline_timeline.h"
 #include "parallelism/closed_forms/stage_transfers.h"
-#include "parallelism/closed_forms/step_passes.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
-#include "parallelism/walk/bucket_size.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
@@ -24,6 +22,23 @@
 namespace trainyard {
 namespace {
 
+// Passes of a part of the model, with their traffic.
+struct StepPasses {
+  StepParts forward;
+  StepParts input_gradient;
+  StepParts weight_gradient;
+
+  StepPasses& operator+=(const StepPasses& other) {
+    forward += other.forward;
+    input_gradient += other.input_gradient;
+    weight_gradient += other.weight_gradient;
+    return *this;
+  }
+  [[nodiscard]] SimTime backward() const {
+    return input_gradient.total() + weight_gradient.total();
+  }
+};
+
 class StepModel {
  public:
   StepModel(const StepJob& job, GroupTimes& times)
@@ -31,7 +46,8 @@ class StepModel {
         plan_(job.plan),
         operators_(job.rates),
         times_(times),
-        memo_(job.model, job.loads) {}
+        memo_(job.model, job.loads),
+        places_(expert_places(job)) {}
 
   StepTime run();
 
@@ -43,7 +59,10 @@ class StepModel {
   [[nodiscard]] SimTime exchange(const std::vector<UnitCall>& calls);
   void add_exchanges(const ModelUnit& unit, StepPasses& passes);
   // Returns what shows of traffic beside so much computation.
-  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
+  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window, bool overlaps) const;
+  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const {
+    return exposed(traffic, window, job_.overlap.data);
+  }
   void add_sharded(const ModelUnit& unit, StepPasses& passes);
   void add_activation_copies(const ModelUnit& unit, StepPasses& passes) const;
   // Returns the time of what is computed again; `forward` is that of the forward pass.
@@ -63,7 +82,6 @@ class StepModel {
   // Gradients on their way to the host that show.
   [[nodiscard]] SimTime exposed_gradients(int rank);
   void add_optimizer(StepParts& parts);
-  [[nodiscard]] SimTime optimizer() const;
 
   const StepJob& job_;
   const ParallelPlan& plan_;
@@ -73,7 +91,7 @@ class StepModel {
   std::vector<StepPasses> passes_;          // Passes by stage.
   std::vector<RankParameters> parameters_;  // Parameters by rank of the pipeline.
   LayerMemo<StepPasses> memo_;
-  std::optional<ExpertDomains> places_;
+  ExpertDomains places_;
   std::map<RankGroupKind, std::vector<int>> groups_;
 };
 
@@ -127,8 +145,8 @@ SimTime StepModel::exchange(const std::vector<UnitCall>& calls) {
   SimTime longest;
   for (const auto& [call, path, part, slowdown] : calls) {
     const std::vector<int>& ranks = path == ExpertPath::Group    ? group(RankGroupKind::Expert)
-                                    : path == ExpertPath::Domain ? places_->domain
-                                                                 : places_->rail;
+                                    : path == ExpertPath::Domain ? places_.domain
+                                                                 : places_.rail;
     longest = std::max(longest, times_.collective(call.operation, ranks,
                                                   Bytes(call.elements) * call.element_bytes));
   }
@@ -137,27 +155,19 @@ SimTime StepModel::exchange(const std::vector<UnitCall>& calls) {
 
 // Overlapped, both ways are beside the work of another micro-batch.
 void StepModel::add_exchanges(const ModelUnit& unit, StepPasses& passes) {
-  if (plan_.expert > 1 && !places_) {
-    places_ = expert_places(job_, group(RankGroupKind::Expert));
-  }
-  const Exchanges exchanges = exchanges_of(job_, unit, places_.value_or(ExpertDomains()));
+  const Exchanges exchanges = exchanges_of(job_, unit, places_);
   if (exchanges.back.empty()) {
     return;
   }
   const SimTime back = exchange(exchanges.back);
   const SimTime there = exchanges.there == exchanges.back ? back : exchange(exchanges.there);
-  const auto shown = [&](SimTime window) {
-    const SimTime traffic = there + back;
-    return job_.overlap.expert ? difference_or_zero(traffic, window) +
-                                     scaled(std::min(traffic, window), job_.rates.overlapped_data)
-                               : traffic;
-  };
-  passes.forward[StepPart::Expert] += shown(passes.forward.total());
-  passes.input_gradient[StepPart::Expert] += shown(passes.backward());
+  const bool overlaps = job_.overlap.expert;
+  passes.forward[StepPart::Expert] += exposed(there + back, passes.forward.total(), overlaps);
+  passes.input_gradient[StepPart::Expert] += exposed(there + back, passes.backward(), overlaps);
 }
 
-SimTime StepModel::exposed(SimTime traffic, SimTime window) const {
-  if (!job_.overlap.data) {
+SimTime StepModel::exposed(SimTime traffic, SimTime window, bool overlaps) const {
+  if (!overlaps) {
     return traffic;
   }
   return difference_or_zero(traffic, window) +
@@ -305,14 +315,6 @@ SimTime StepModel::exposed_data() {
   return max;
 }
 
-SimTime StepModel::optimizer() const {
-  double max = 0.0;
-  for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    max = std::max(max, updated_parameters(parameters_of_rank(rank), plan_));
-  }
-  return operators_.memory(max * job_.software.optimizer_bytes);
-}
-
 // Buckets go down one after the other once they are reduced: what is longer than that and the
 // window shows, and the last bucket in any case.
 SimTime StepModel::exposed_gradients(int rank) {
@@ -334,7 +336,11 @@ SimTime StepModel::exposed_gradients(int rank) {
 
 void StepModel::add_optimizer(StepParts& parts) {
   if (!plan_.offload.optimizer) {
-    parts[StepPart::Optimizer] = optimizer();
+    double most = 0.0;
+    for (const RankParameters& parameters : parameters_) {
+      most = std::max(most, updated_parameters(parameters, plan_));
+    }
+    parts[StepPart::Optimizer] = operators_.memory(most * job_.software.optimizer_bytes);
     return;
   }
   HostUpdate max;

@@ -15,7 +15,6 @@
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/walk/bucket_size.h"
 #include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
@@ -35,9 +34,7 @@ class StepLowering {
         plan_(job.plan),
         shape_(plan_.pipeline_shape()),
         result_(result),
-        communicators_(plan_, job.server_of_rank,
-                       job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank,
-                       result.graph),
+        communicators_(plan_, job.server_of_rank, job.domains(), result.graph),
         units_(job, result.graph) {}
 
   void add_rank(int rank);

@@ -16,7 +16,7 @@
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/operators/host_copies.h"
-#include "parallelism/walk/bucket_size.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
 #include "topology/routing/routing.h"

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <iterator>
 
-#include "sim/check.h"
-
 namespace trainyard {
 namespace {
 
@@ -166,24 +164,9 @@ std::vector<GroupCall> recomputed_calls(const PassCalls& calls, const ModelLayer
 double sent_elements(const GroupCall& call, int ranks) {
   const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   const double all = static_cast<double>(call.elements) * static_cast<double>(call.times);
-  switch (call.operation) {
-    case Operation::AllReduce:
-      return 2.0 * all * others;
-    case Operation::AllGather:
-    case Operation::ReduceScatter:
-    case Operation::AllToAll:
-    case Operation::Broadcast:
-      return all * others;
-    case Operation::SendReceive:
-      return all;
-    case Operation::AllToAllV:
-    case Operation::Reduce:
-    case Operation::Scatter:
-    case Operation::Gather:
-    case Operation::Barrier:
-      break;
-  }
-  CHECK(false, "no step makes this operation");
+  return call.operation == Operation::SendReceive ? all
+         : call.operation == Operation::AllReduce ? 2.0 * all * others
+                                                  : all * others;
 }
 
 PassCalls layer_calls(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
@@ -300,6 +283,12 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
   add(RankGroupKind::Shard, parameters.dense);
   add(RankGroupKind::ExpertGradient, parameters.expert);
   return calls;
+}
+
+std::int64_t bucket_parameters(const ParallelPlan& plan) {
+  constexpr std::int64_t kMin = 40'000'000;
+  constexpr std::int64_t kOfRank = 1'000'000;
+  return std::max(kMin, kOfRank * plan.gradient_ranks());
 }
 
 std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {

@@ -78,6 +78,11 @@ struct DataCalls {
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       const SoftwareProfile& software);
 
+// Parameters of a bucket of gradients or weights, as Megatron-LM has them with overlap: 40 million,
+// or one million for each rank that shares gradients, so that rings of many ranks are not bound by
+// latency (megatron/core/distributed/distributed_data_parallel.py: bucket_size).
+[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan);
+
 // Returns the elements that a tensor rank sends to the next stage for one micro-batch, and gets
 // back in gradients. With modulation the vectors of the samples go along, and are not split.
 [[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,

@@ -212,6 +212,11 @@ TEST_CASE("ranks that own whole matrices sum all gradients and broadcast what th
   });
 }
 
+TEST_CASE("buckets grow with the ranks that share gradients", "[step_traffic]") {
+  REQUIRE(bucket_parameters({.data = 8}) == 40'000'000);
+  REQUIRE(bucket_parameters({.context = 2, .data = 64}) == 128'000'000);
+}
+
 TEST_CASE("a stage sends b s h to the next, a part of it where tensor ranks have parts",
           "[traffic-volume]") {
   for_random_cases([](const Case& one, RandomStream&) {
