@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "parallelism/closed_forms/pipeline_timeline.h"
-#include "parallelism/closed_forms/stage_transfers.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
@@ -17,7 +16,7 @@
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
-#include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard {
 namespace {
@@ -73,9 +72,6 @@ class StepModel {
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
   [[nodiscard]] StepPasses of_rank(int rank) const;
-  [[nodiscard]] const RankParameters& parameters_of_rank(int rank) const {
-    return parameters_[static_cast<std::size_t>(rank)];
-  }
   // Micro-batches whose passes hide the traffic of gradients and weights.
   [[nodiscard]] double window() const;
   [[nodiscard]] SimTime exposed_data();
@@ -300,7 +296,7 @@ SimTime StepModel::exposed_data() {
   const double micro_batches = window();
   SimTime max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    const DataCalls calls = data_calls(parameters_of_rank(rank), plan_, job_.software);
+    const DataCalls calls = data_calls(parameters_[as_index(rank)], plan_, job_.software);
     const StepPasses passes = of_rank(rank);
     const SimTime shown =
         exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
@@ -318,7 +314,7 @@ SimTime StepModel::exposed_data() {
 // Buckets go down one after the other once they are reduced: what is longer than that and the
 // window shows, and the last bucket in any case.
 SimTime StepModel::exposed_gradients(int rank) {
-  const RankParameters& parameters = parameters_of_rank(rank);
+  const RankParameters& parameters = parameters_[as_index(rank)];
   const auto down = [&](std::int64_t owned) {
     return job_.host->copy_to_host(Bytes(owned) * gradient_bytes(plan_, job_.software));
   };
@@ -346,7 +342,7 @@ void StepModel::add_optimizer(StepParts& parts) {
   HostUpdate max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     HostUpdate update =
-        host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
+        host_update(host_tiles(owned_parameters(parameters_[as_index(rank)], plan_),
                                job_.software.optimizer_bytes, plan_.element_bytes, *job_.host));
     update.copies += exposed_gradients(rank);
     if (update.total() > max.total()) {
@@ -395,6 +391,26 @@ void complete(StepTime& step, SimTime fixed, std::span<const int> server_of_rank
     step.parts[StepPart::Jitter] = jitter_of(step.parts.total(), server_of_rank);
   }
   step.time = step.parts.total();
+}
+
+std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
+  const ParallelPlan& plan = job.plan;
+  const int count = plan.pipeline;
+  std::vector<SimTime> result(2 * static_cast<std::size_t>(count));
+  if (count == 1) {
+    return result;
+  }
+  const std::vector<int> ranks = widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank);
+  const Bytes size = transfer_size(job.model, plan, job.software.scatter_gather);
+  const int pairs = plan.schedule->layout.is_ring ? count : count - 1;
+  for (int one = 0; one < pairs; ++one) {
+    const int next = (one + 1) % count;
+    for (const auto& [from, to] : {std::pair(one, next), std::pair(next, one)}) {
+      result[neighbour_index(from, to, count)] = times.transfer(
+          ranks[static_cast<std::size_t>(from)], ranks[static_cast<std::size_t>(to)], size);
+    }
+  }
+  return result;
 }
 
 StepTime step_time(const StepJob& job, GroupTimes& times) {
