@@ -46,15 +46,15 @@ class StepLowering {
     LoweredCopies copies;
     std::vector<int> pipeline;  // Ranks of its pipeline.
     int place = 0;              // In it.
-    std::vector<UnitOfPass> units;
+    std::vector<UnitOfPass> units = {};
     std::size_t next_unit = 0;
-    std::optional<OperationId> gathered;  // ZeRO 3: weights of the next unit.
-    std::optional<PendingReduce> reduce;  // ZeRO 3: gradients of the last unit.
-    std::optional<OperationId> reduced;   // ZeRO 3: the last one over its shards.
-    RankParameters bucket;                // Gradients that are complete and not yet reduced.
-    std::optional<OperationId> emptied;   // The end of the last bucket.
+    std::optional<OperationId> gathered = {};  // ZeRO 3: weights of the next unit.
+    std::optional<PendingReduce> reduce = {};  // ZeRO 3: gradients of the last unit.
+    std::optional<OperationId> reduced = {};   // ZeRO 3: the last one over its shards.
+    RankParameters bucket = {};                // Gradients that are complete and not yet reduced.
+    std::optional<OperationId> emptied = {};   // The end of the last bucket.
     // ZeRO 1 and 2: gathers that the first forward pass of a unit waits for, by chunk and unit.
-    std::map<std::pair<int, ModelUnit>, OperationId> weights;
+    std::map<std::pair<int, ModelUnit>, OperationId> weights = {};
   };
 
   // Only what runs overlapped with computation slows it down.
@@ -108,14 +108,7 @@ void StepLowering::add_rank(int rank) {
   Writing writing{.rank = lowered,
                   .copies = LoweredCopies(job_, lowered),
                   .pipeline = std::move(pipeline),
-                  .place = static_cast<int>(place),
-                  .units = {},
-                  .gathered = {},
-                  .reduce = {},
-                  .reduced = {},
-                  .bucket = {},
-                  .emptied = {},
-                  .weights = {}};
+                  .place = static_cast<int>(place)};
   const std::vector<Pass> passes = passes_of(shape_, writing.place);
   writing.units = units_.units_of_rank(passes, writing.place);
   gather_first_weights(writing);
@@ -247,10 +240,8 @@ void StepLowering::gather_weights(Writing& writing, const UnitOfPass& of_pass, b
   const std::string name = "weights of " + name_of(of_pass.unit);
   if (is_beside) {
     writing.gathered = writing.rank.calls_beside(traffic, name, writing.rank.front());
-    return;
-  }
-  for (const UnitCall& call : traffic) {
-    writing.rank.call(call, name);
+  } else {
+    writing.rank.calls(traffic, name);
   }
 }
 
@@ -273,10 +264,8 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
   if (job_.overlap.data) {
     writing.reduce = PendingReduce{
         .calls = data_traffic(reduce, true), .name = name, .before = writing.rank.front()};
-    return;
-  }
-  for (const UnitCall& call : data_traffic(reduce, false)) {
-    writing.rank.call(call, name);
+  } else {
+    writing.rank.calls(data_traffic(reduce, false), name);
   }
 }
 
@@ -308,14 +297,12 @@ void StepLowering::add_end(Writing& writing) {
   const DataCalls calls = data_calls(parameters, plan_, job_.software);
   write_reduce(writing);
   if (!job_.overlap.data) {
-    for (const UnitCall& call : data_traffic(calls.reduce, false)) {
-      writing.rank.call(call, "gradients");
-    }
+    writing.rank.calls(data_traffic(calls.reduce, false), "gradients");
     writing.copies.send_all_gradients(parameters);
   }
   const auto ends = ends_call(job_.model, plan_, job_.software);
   if (ends && (writing.place == 0 || writing.place == plan_.pipeline - 1)) {
-    writing.rank.call({.call = *ends, .part = StepPart::Data}, "gradients of tied embeddings");
+    writing.rank.calls(data_traffic({*ends}, false), "gradients of tied embeddings");
   }
   if (writing.emptied) {
     writing.rank.require(*writing.emptied);
@@ -325,9 +312,7 @@ void StepLowering::add_end(Writing& writing) {
   }
   add_optimizer(writing, parameters);
   if (!gathers_beside()) {
-    for (const UnitCall& call : data_traffic(calls.gather, false)) {
-      writing.rank.call(call, "weights");
-    }
+    writing.rank.calls(data_traffic(calls.gather, false), "weights");
   }
 }
 
@@ -371,20 +356,14 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
 StepGraph lower_step(const StepJob& job, Folding folding) {
   check_modelled(job);
   const ParallelPlan& plan = job.plan;
-  const bool is_folded = folding == Folding::Folded;
-  const std::vector<int> pipeline = widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank);
   StepGraph result{
-      .graph = is_folded ? OperationGraph(plan.ranks(), pipeline) : OperationGraph(plan.ranks()),
-      .passes = {}};
+      .graph = folding == Folding::Folded
+                   ? OperationGraph(plan.ranks(),
+                                    widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank))
+                   : OperationGraph(plan.ranks())};
   StepLowering lowering(job, result);
-  if (is_folded) {
-    for (const int rank : pipeline) {
-      lowering.add_rank(rank);
-    }
-  } else {
-    for (int rank = 0; rank < plan.ranks(); ++rank) {
-      lowering.add_rank(rank);
-    }
+  for (const int rank : result.graph.present()) {
+    lowering.add_rank(rank);
   }
   return result;
 }

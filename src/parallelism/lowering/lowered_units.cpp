@@ -4,6 +4,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "parallelism/lowering/pass_units.h"
 #include "parallelism/walk/step_traffic.h"
@@ -11,17 +13,9 @@
 namespace trainyard {
 
 std::string_view pass_name(PassKind kind) {
-  switch (kind) {
-    case PassKind::Forward:
-      return "forward";
-    case PassKind::Backward:
-      return "backward";
-    case PassKind::InputGradient:
-      return "input gradient";
-    case PassKind::WeightGradient:
-      return "weight gradient";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> kNames{"forward", "backward", "input gradient",
+                                                   "weight gradient"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool makes_weight_gradients(PassKind kind) {

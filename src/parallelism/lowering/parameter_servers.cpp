@@ -4,7 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,15 +71,8 @@ class ServerLowering {
   void push(LoweredRank& rank, const ServerBucket& bucket);
   // Weights of a bucket, from all servers.
   void pull(LoweredRank& rank, const ServerBucket& bucket);
-  void add_turns(int server, std::size_t bucket, int step);
+  void add_turns(LoweredRank& rank, int server, std::size_t bucket, int step);
   [[nodiscard]] int rank_of_server(int server) const { return result_.workers + server; }
-  [[nodiscard]] StreamId stream(int rank, const std::string& name,
-                                StreamOrder order = StreamOrder::Listed);
-  void link(const std::vector<OperationId>& before, OperationId id) {
-    for (const OperationId each : before) {
-      graph_.add_dependency(each, id);
-    }
-  }
   [[nodiscard]] GraphMessage gradients(int peer, const ServerBucket& bucket) const {
     return {.peer = peer, .size = Bytes(bucket.shard) * gradient_bytes(job_.plan, job_.software)};
   }
@@ -96,7 +89,6 @@ class ServerLowering {
   StepUnits units_;
   std::vector<ModelUnit> forward_;
   std::vector<ServerBucket> buckets_;
-  std::map<std::pair<int, std::string>, StreamId> streams_;
 };
 
 void ServerLowering::list_buckets() {
@@ -116,29 +108,19 @@ void ServerLowering::list_buckets() {
   }
 }
 
-StreamId ServerLowering::stream(int rank, const std::string& name, StreamOrder order) {
-  auto found = streams_.find({rank, name});
-  if (found == streams_.end()) {
-    found =
-        streams_.emplace(std::make_pair(rank, name), graph_.add_stream(rank, name, order)).first;
-  }
-  return found->second;
-}
-
 void ServerLowering::push(LoweredRank& rank, const ServerBucket& bucket) {
   for (int server = 0; server < servers_.count; ++server) {
     const OperationId sent =
-        graph_.add_send(stream(rank.rank(), fmt::format("to server {}", server)), "gradients",
+        graph_.add_send(rank.stream(fmt::format("to server {}", server)), "gradients",
                         StepPart::Data, gradients(rank_of_server(server), bucket));
-    link(rank.front(), sent);
+    rank.link(rank.front(), sent);
   }
 }
 
 void ServerLowering::pull(LoweredRank& rank, const ServerBucket& bucket) {
   for (int server = 0; server < servers_.count; ++server) {
-    rank.require(graph_.add_receive(stream(rank.rank(), fmt::format("from server {}", server)),
-                                    "weights", StepPart::Data,
-                                    weights(rank_of_server(server), bucket)));
+    rank.require(graph_.add_receive(rank.stream(fmt::format("from server {}", server)), "weights",
+                                    StepPart::Data, weights(rank_of_server(server), bucket)));
   }
 }
 
@@ -181,21 +163,21 @@ void ServerLowering::add_worker(int worker) {
 }
 
 void ServerLowering::add_server(int server) {
+  LoweredRank rank(rank_of_server(server), graph_, communicators_);
   for (int step = 0; step < servers_.steps; ++step) {
     for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-      add_turns(server, bucket, step);
+      add_turns(rank, server, bucket, step);
     }
   }
 }
 
-void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
-  const int rank = rank_of_server(server);
+void ServerLowering::add_turns(LoweredRank& rank, int server, std::size_t bucket, int step) {
   const ServerBucket& of = buckets_[bucket];
-  const StreamId cpu = stream(rank, "cpu", StreamOrder::Ready);
+  const StreamId cpu = rank.stream("cpu", StreamOrder::Ready);
   const SimTime time = host_work_time(of.shard, job_.software.optimizer_bytes, memory_);
   for (int worker = 0; worker < result_.workers; ++worker) {
     const OperationId received =
-        graph_.add_receive(stream(rank, fmt::format("from worker {}", worker)), "gradients",
+        graph_.add_receive(rank.stream(fmt::format("from worker {}", worker)), "gradients",
                            StepPart::Data, gradients(worker, of));
     ServerTurn& turn = result_.turns[result_.at(server, bucket, worker, step)];
     turn.update = graph_.add_host(cpu, "update", StepPart::Optimizer, time);
@@ -204,7 +186,7 @@ void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
   // All workers have done the step that has to be in what is sent now.
   std::optional<OperationId> complete;
   if (servers_.bound && step >= *servers_.bound) {
-    complete = graph_.add_host(stream(rank, "clock", StreamOrder::Free), "complete",
+    complete = graph_.add_host(rank.stream("clock", StreamOrder::Free), "complete",
                                StepPart::Optimizer, {});
     for (int worker = 0; worker < result_.workers; ++worker) {
       const std::size_t past = result_.at(server, bucket, worker, step - *servers_.bound);
@@ -213,7 +195,7 @@ void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
   }
   for (int worker = 0; worker < result_.workers; ++worker) {
     ServerTurn& turn = result_.turns[result_.at(server, bucket, worker, step)];
-    turn.pull = graph_.add_send(stream(rank, fmt::format("to worker {}", worker)), "weights",
+    turn.pull = graph_.add_send(rank.stream(fmt::format("to worker {}", worker)), "weights",
                                 StepPart::Data, weights(worker, of));
     graph_.add_dependency(turn.update, turn.pull);
     if (complete) {
@@ -275,22 +257,15 @@ ServerGraph lower_servers(const StepJob& job, Bandwidth memory) {
 }
 
 Staleness staleness_of(const ServerGraph& lowered, const GraphResult& result) {
-  const auto end_of = [&](std::size_t turn) {
-    return result.timings[lowered.turns[turn].update.value()].end;
-  };
   // Steps of a worker that are in a bucket at that time.
   const auto steps_in = [&](int server, std::size_t bucket, int worker, SimTime time) {
-    int first = 0;
-    int last = lowered.steps;
-    while (first < last) {
-      const int middle = (first + last) / 2;
-      if (end_of(lowered.at(server, bucket, worker, middle)) <= time) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    return first;
+    const std::span turns = std::span(lowered.turns)
+                                .subspan(lowered.at(server, bucket, worker, 0),
+                                         static_cast<std::size_t>(lowered.steps));
+    const auto later = std::partition_point(turns.begin(), turns.end(), [&](const auto& turn) {
+      return result.timings[turn.update.value()].end <= time;
+    });
+    return static_cast<int>(later - turns.begin());
   };
   Staleness staleness;
   std::int64_t sum = 0;
@@ -346,9 +321,7 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
   }
   if (!servers.on_workers) {
     std::vector<int> ranks(static_cast<std::size_t>(first[static_cast<std::size_t>(working)]));
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      ranks[rank] = static_cast<int>(rank);
-    }
+    std::iota(ranks.begin(), ranks.end(), 0);
     keep_ranks(cluster, std::move(ranks), places.workers);
   }
   return places;
@@ -364,10 +337,7 @@ ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places, F
   Simulator simulator;
   SharedNetwork network(simulator, all, fidelity);
   NetworkTraffic traffic(simulator, all, network);
-  GraphRunOptions options;
-  if (jitter.has_any()) {
-    options = with_jitter({}, jitter, lowered.graph);
-  }
+  const GraphRunOptions options = with_jitter({}, jitter, lowered.graph);
   const GraphResult result = run_graph(simulator, lowered.graph, traffic, options);
   check_finished(result, "parameter servers: expected steps that end");
   return {.workers = lowered.workers,

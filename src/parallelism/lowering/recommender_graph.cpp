@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/lowering/recommender_graph.h"
 
+#include <array>
+#include <cstddef>
 #include <numeric>
 #include <vector>
 
@@ -159,33 +161,11 @@ OperationGraph lower_recommender(const RecommenderJob& job) {
 }
 
 std::string_view recommender_part_name(StepPart part) {
-  switch (part) {
-    case StepPart::Attention:
-      return "lookups";
-    case StepPart::Casts:
-      return "updates";
-    case StepPart::Head:
-      return "interaction";
-    case StepPart::Context:
-      return "indices";
-    case StepPart::Expert:
-      return "vectors";
-    case StepPart::Linear:
-    case StepPart::MemoryBound:
-    case StepPart::Data:
-    case StepPart::Bubble:
-    case StepPart::Optimizer:
-    case StepPart::Jitter:
-    case StepPart::Fixed:
-      return to_string(part);
-    case StepPart::Host:
-    case StepPart::Recompute:
-    case StepPart::Tensor:
-    case StepPart::Offload:
-    case StepPart::Pipeline:
-      break;
-  }
-  return "";
+  constexpr std::array<std::string_view, kStepParts> kNames{
+      "linear", "lookups", "memory_bound", "updates", "interaction", "",
+      "",       "",        "indices",      "vectors", "data",        "",
+      "",       "bubble",  "optimizer",    "jitter",  "fixed"};
+  return kNames[static_cast<std::size_t>(part)];
 }
 
 }  // namespace trainyard

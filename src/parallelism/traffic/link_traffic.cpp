@@ -24,27 +24,6 @@
 namespace trainyard {
 namespace {
 
-std::string_view purpose_of(RankGroupKind kind) {
-  switch (kind) {
-    case RankGroupKind::Tensor:
-      return "tensor";
-    case RankGroupKind::Context:
-      return "context";
-    case RankGroupKind::Pipeline:
-      return "pipeline";
-    case RankGroupKind::Expert:
-    case RankGroupKind::ExpertTensor:
-      return "expert";
-    case RankGroupKind::Gradient:
-    case RankGroupKind::Shard:
-    case RankGroupKind::Replica:
-    case RankGroupKind::ExpertGradient:
-    case RankGroupKind::Ends:
-      break;
-  }
-  return "data";
-}
-
 // All that works with the same links, in bytes of an all_gather (an all_reduce is two), of an
 // alltoall, and of messages to the next rank.
 struct GroupBytes {

@@ -2,6 +2,7 @@
 #include "parallelism/walk/step_traffic.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 
@@ -215,6 +216,12 @@ PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
              plan.element_bytes, plan, calls.backward);
   }
   return calls;
+}
+
+std::string_view purpose_of(RankGroupKind kind) {
+  constexpr std::array<std::string_view, 10> kPurposes{
+      "tensor", "context", "pipeline", "data", "data", "data", "expert", "expert", "data", "data"};
+  return kPurposes[static_cast<std::size_t>(kind)];
 }
 
 PassCalls unit_calls(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,

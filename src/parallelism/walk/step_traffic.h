@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "collectives/schedule/operation.h"
@@ -50,6 +51,10 @@ struct PassCalls {
                                     const ParallelPlan& plan, const SoftwareProfile& software);
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
+
+// The kind of parallelism that a group works for: "tensor", "context", "pipeline", "expert" or
+// "data".
+[[nodiscard]] std::string_view purpose_of(RankGroupKind kind);
 
 [[nodiscard]] PassCalls unit_calls(const Model& model, const ParallelPlan& plan,
                                    const SoftwareProfile& software, const ModelUnit& unit);
