@@ -153,29 +153,31 @@ std::optional<OperationId> LoweredRank::calls_beside(const std::vector<UnitCall>
 }
 
 void LoweredRank::unit(const NamedUnit& unit) {
-  if (unit.sync > SimTime()) {
-    host("host", unit.name, StepPart::Host, unit.sync);
+  const PassUnit& work = unit.work;
+  if (work.sync > SimTime()) {
+    host("host", unit.name, StepPart::Host, work.sync);
   }
   const std::vector<OperationId> begin = front_;
-  for (const NamedUnit::Phase& phase : unit.phases) {
+  for (std::size_t phase = 0; phase < work.phases.size(); ++phase) {
     const std::vector<OperationId> before = std::move(front_);
     front_.clear();
-    if (phase.mix) {
-      front_.push_back(graph_.add_compute(stream("compute"), unit.name, *phase.mix));
+    if (const auto mix = unit.mixes[phase]) {
+      front_.push_back(graph_.add_compute(stream("compute"), unit.name, *mix));
       link(before, front_.back());
     }
-    add_calls(phase.calls, before);
+    add_calls(work.phases[phase].calls, unit.name, before);
   }
-  add_calls(unit.beside, begin);
-  if (unit.host > SimTime()) {
-    front_.push_back(host_beside("host", unit.name, StepPart::Host, unit.host, begin));
+  add_calls(work.beside, unit.name, begin);
+  if (work.host > SimTime()) {
+    front_.push_back(host_beside("host", unit.name, StepPart::Host, work.host, begin));
   }
 }
 
-void LoweredRank::add_calls(const std::vector<NamedUnit::Call>& calls,
+void LoweredRank::add_calls(const std::vector<UnitCall>& calls, std::string_view name,
                             const std::vector<OperationId>& before) {
-  for (const NamedUnit::Call& each : calls) {
-    const OperationId id = add_call(each.call, each.name);
+  for (const UnitCall& each : calls) {
+    const OperationId id =
+        add_call(each, fmt::format("{} {}", to_string(each.call.operation), name));
     link(before, id);
     front_.push_back(id);
   }

@@ -50,21 +50,11 @@ class PlanCommunicators {
   std::optional<CommunicatorId> all_;
 };
 
-// A unit whose computation is in the graph as mixes, with the names of its operations.
+// A unit whose computation is in the graph as mixes.
 struct NamedUnit {
-  struct Call {
-    UnitCall call;
-    std::string name;
-  };
-  struct Phase {
-    std::optional<std::uint32_t> mix;
-    std::vector<Call> calls;
-  };
   std::string name;
-  SimTime sync;
-  std::vector<Phase> phases;
-  std::vector<Call> beside;
-  SimTime host;
+  PassUnit work;
+  std::vector<std::optional<std::uint32_t>> mixes;  // One of each phase that computes.
 };
 
 class LoweredRank {
@@ -102,7 +92,8 @@ class LoweredRank {
   [[nodiscard]] StreamId stream_of_message(std::string_view name, const GraphMessage& message,
                                            std::string_view direction, bool is_beside);
   OperationId add_call(const UnitCall& call, std::string_view name);
-  void add_calls(const std::vector<NamedUnit::Call>& calls, const std::vector<OperationId>& before);
+  void add_calls(const std::vector<UnitCall>& calls, std::string_view name,
+                 const std::vector<OperationId>& before);
   void follow(OperationId id) {
     link(front_, id);
     front_.assign(1, id);

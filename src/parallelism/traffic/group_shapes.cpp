@@ -10,7 +10,6 @@
 #include "topology/graph/switch_graph.h"
 
 namespace trainyard {
-namespace {}  // namespace
 
 GroupShapes::GroupShapes(const Cluster& cluster, std::span<const int> domain_of_rank,
                          Routing& routing)
