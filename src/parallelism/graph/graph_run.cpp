@@ -12,12 +12,6 @@
 namespace trainyard {
 namespace {
 
-enum class GraphEvent : std::uint64_t {
-  Compute,
-  Meeting,
-  End,  // End of something whose time was known.
-};
-
 // Kind, generation and index of an event.
 std::uint64_t token_of(GraphEvent event, std::uint32_t generation, std::uint32_t index) {
   return (static_cast<std::uint64_t>(event) << 60U) |
@@ -164,11 +158,11 @@ void GraphRun::start_compute(OperationId id) {
   timing(id).start = now();
   const SimTime work = compute_parts(graph_, id, options_).total();
   WorkProgress& progress = operations_[id.value()].progress;
-  progress = {.left = grains_of(work), .factor_ppm = kPartsPerMillion, .since = now()};
+  progress = {.left = grains_of(work), .since = now()};
   RankState& rank = rank_of(id);
   rank.computing.push_back(id);
   if (rank.slowing.empty()) {
-    schedule_compute(id);
+    schedule(GraphEvent::Compute, id.value(), progress);
   } else {
     progress.factor_ppm = 0;  // Not scheduled yet.
     change_speeds(rank);
@@ -177,7 +171,7 @@ void GraphRun::start_compute(OperationId id) {
 
 void GraphRun::end_compute(OperationId id) {
   RankState& rank = rank_of(id);
-  rank.computing.erase(std::find(rank.computing.begin(), rank.computing.end(), id));
+  std::erase(rank.computing, id);
   GraphTiming& of_this = timing(id);
   of_this.slowed = now() - of_this.start - compute_parts(graph_, id, options_).total();
   end(id);
@@ -195,35 +189,22 @@ void GraphRun::begin(OperationId id, OperationId starter) {
   }
 }
 
-void GraphRun::schedule_compute(OperationId id) {
-  WorkProgress& progress = operations_[id.value()].progress;
+void GraphRun::schedule(GraphEvent event, std::uint32_t index, WorkProgress& progress) {
   ++progress.generation;
-  simulator_.schedule(progress.time_left(), *this,
-                      token_of(GraphEvent::Compute, progress.generation, id.value()));
-}
-
-void GraphRun::schedule_call(std::uint32_t meeting) {
-  WorkProgress& progress = states_[meeting].progress;
-  ++progress.generation;
-  simulator_.schedule(progress.time_left(), *this,
-                      token_of(GraphEvent::Meeting, progress.generation, meeting));
+  simulator_.schedule(progress.time_left(), *this, token_of(event, progress.generation, index));
 }
 
 std::int64_t GraphRun::slowdown_of(std::uint32_t meeting) const {
   return graph_.operation(meetings_.meetings[meeting].members.front()).call.slowdown_ppm;
 }
 
-std::int64_t GraphRun::factor_of(const RankState& rank) const {
-  std::int64_t max = 0;
-  for (const std::uint32_t meeting : rank.slowing) {
-    max = std::max(max, slowdown_of(meeting));
-  }
-  return kPartsPerMillion + max;
-}
-
 // Runs after what runs on the rank has changed.
 void GraphRun::change_speeds(RankState& rank) {
-  const std::int64_t factor = factor_of(rank);
+  std::int64_t slowdown = 0;
+  for (const std::uint32_t meeting : rank.slowing) {
+    slowdown = std::max(slowdown, slowdown_of(meeting));
+  }
+  const std::int64_t factor = kPartsPerMillion + slowdown;
   for (const OperationId id : rank.computing) {
     WorkProgress& progress = operations_[id.value()].progress;
     if (progress.factor_ppm != factor) {
@@ -231,10 +212,10 @@ void GraphRun::change_speeds(RankState& rank) {
         progress.catch_up(now());
       }
       progress.factor_ppm = factor;
-      schedule_compute(id);
+      schedule(GraphEvent::Compute, id.value(), progress);
     }
     for (const std::uint32_t meeting : rank.slowing) {
-      if (slowdown_of(meeting) == factor - kPartsPerMillion) {
+      if (slowdown_of(meeting) == slowdown) {
         const OperationId first = meetings_.meetings[meeting].members.front();
         timing(id).slowed_by = graph_.operation(first).part;
       }
@@ -242,7 +223,7 @@ void GraphRun::change_speeds(RankState& rank) {
   }
   for (const std::uint32_t meeting : rank.slowing) {
     MeetingState& state = states_[meeting];
-    if (!state.has_time) {
+    if (!state.time) {
       continue;
     }
     const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
@@ -253,7 +234,7 @@ void GraphRun::change_speeds(RankState& rank) {
     if (state.progress.factor_ppm != wanted) {
       state.progress.catch_up(now());
       state.progress.factor_ppm = wanted;
-      schedule_call(meeting);
+      schedule(GraphEvent::Meeting, meeting, state.progress);
     }
   }
 }
@@ -268,12 +249,10 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   const GraphCall& call = graph_.operation(last).call;
   const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
   const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
-  const std::optional<SimTime> time = is_free ? SimTime() : traffic_.call_time(communicator, call);
-  state.has_time = time.has_value();
-  state.progress = {
-      .left = grains_of(time.value_or(SimTime())), .factor_ppm = kPartsPerMillion, .since = now()};
-  if (time) {
-    schedule_call(meeting);
+  state.time = is_free ? SimTime() : traffic_.call_time(communicator, call);
+  state.progress = {.left = grains_of(state.time.value_or(SimTime())), .since = now()};
+  if (state.time) {
+    schedule(GraphEvent::Meeting, meeting, state.progress);
   } else {
     traffic_.start_call(communicator, call, *this, token_of(GraphEvent::Meeting, 0, meeting));
   }
@@ -288,10 +267,7 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
 void GraphRun::end_call(std::uint32_t meeting) {
   const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
   for (const OperationId id : members) {
-    std::vector<std::uint32_t>& slowing = rank_of(id).slowing;
-    const auto found = std::find(slowing.begin(), slowing.end(), meeting);
-    if (found != slowing.end()) {
-      slowing.erase(found);
+    if (std::erase(rank_of(id).slowing, meeting) > 0) {
       change_speeds(rank_of(id));
     }
   }
