@@ -71,12 +71,10 @@ class StepLowering {
   void add_gradients(Writing& writing, const UnitOfPass& of_pass);
   void reduce_bucket(Writing& writing, std::string_view name);
   void add_end(Writing& writing);
-  void add_optimizer(Writing& writing, const RankParameters& parameters);
 
   // Messages of a pass: from the stage before it, or to the one behind.
   [[nodiscard]] std::optional<GraphMessage> message(const Writing& writing, const Pass& pass,
                                                     bool is_received) const;
-  [[nodiscard]] bool has_transfer_streams() const { return job_.overlap.pipeline; }
   [[nodiscard]] bool shards_weights() const { return plan_.zero_stage == 3; }
   [[nodiscard]] bool gathers_beside() const {
     return job_.overlap.data && !owns_matrices(plan_, job_.software);
@@ -157,7 +155,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
   };
   for (std::size_t index = 0; index < count; ++index) {
     if (const auto received = message(writing, first[index], true)) {
-      writing.rank.receive(message_name(first[index]), *received, has_transfer_streams());
+      writing.rank.receive(message_name(first[index]), *received, job_.overlap.pipeline);
     }
   }
   for (std::size_t index = 0; index < count; ++index) {
@@ -171,7 +169,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
   }
   for (std::size_t index = 0; index < count; ++index) {
     if (const auto sent = message(writing, first[index], false)) {
-      writing.rank.send(message_name(first[index]), *sent, has_transfer_streams());
+      writing.rank.send(message_name(first[index]), *sent, job_.overlap.pipeline);
     }
   }
 }
@@ -310,20 +308,16 @@ void StepLowering::add_end(Writing& writing) {
   if (plan_.ranks() > 1) {
     writing.rank.barrier("norm of gradients");
   }
-  add_optimizer(writing, parameters);
+  if (plan_.offload.optimizer) {
+    writing.copies.update(parameters);
+  } else {
+    const double owned = updated_parameters(parameters, plan_);
+    writing.rank.compute("optimizer", StepPart::Optimizer,
+                         units_.operators().memory(owned * job_.software.optimizer_bytes));
+  }
   if (!gathers_beside()) {
     writing.rank.calls(data_traffic(calls.gather, false), "weights");
   }
-}
-
-void StepLowering::add_optimizer(Writing& writing, const RankParameters& parameters) {
-  if (plan_.offload.optimizer) {
-    writing.copies.update(parameters);
-    return;
-  }
-  const double owned = updated_parameters(parameters, plan_);
-  writing.rank.compute("optimizer", StepPart::Optimizer,
-                       units_.operators().memory(owned * job_.software.optimizer_bytes));
 }
 
 // Returns nothing where there is no stage, or it is on the same rank.

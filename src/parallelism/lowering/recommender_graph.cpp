@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <vector>
 
 #include "parallelism/lowering/pass_units.h"
@@ -15,11 +14,10 @@ class RecommenderLowering {
  public:
   explicit RecommenderLowering(const RecommenderJob& job)
       : job_(job), traffic_(recommender_traffic(job)), graph_(job.ranks()) {
-    std::vector<int> all(static_cast<std::size_t>(job.ranks()));
-    std::iota(all.begin(), all.end(), 0);
-    communicators_ = {.indices = graph_.add_communicator("indices", all),
-                      .tables = graph_.add_communicator("tables", all),
-                      .data = graph_.add_communicator("data", all)};
+    const std::vector<int> all(graph_.present().begin(), graph_.present().end());
+    indices_ = graph_.add_communicator("indices", all);
+    tables_ = graph_.add_communicator("tables", all);
+    data_ = graph_.add_communicator("data", all);
   }
 
   OperationGraph all() && {
@@ -31,11 +29,6 @@ class RecommenderLowering {
 
  private:
   using Operations = std::vector<OperationId>;
-  struct Communicators {
-    CommunicatorId indices;
-    CommunicatorId tables;
-    CommunicatorId data;
-  };
   struct Streams {
     StreamId compute;
     StreamId indices;
@@ -68,20 +61,12 @@ class RecommenderLowering {
   [[nodiscard]] std::int32_t slowdown(bool is_beside) const {
     return is_beside ? slowdown_of(job_.rates.overlapped_data) : 0;
   }
-  Operations send_indices(const Streams& streams) {
-    return call(streams.indices, "indices", StepPart::Context,
-                {.communicator = communicators_.indices,
-                 .operation = Operation::AllToAll,
-                 .size = traffic_.indices,
-                 .slowdown_ppm = slowdown(job_.overlaps_input())},
-                {});
-  }
   // Sums of tables to their samples, or their gradients back.
   Operations exchange(const Streams& streams, bool is_forward, const Operations& after) {
     const std::int32_t slowed = slowdown(job_.overlaps_tables());
     Operations calls =
         call(streams.tables, is_forward ? "vectors" : "gradients of vectors", StepPart::Expert,
-             {.communicator = communicators_.tables,
+             {.communicator = tables_,
               .operation = Operation::AllToAll,
               .size = traffic_.vectors,
               .slowdown_ppm = slowed},
@@ -89,7 +74,7 @@ class RecommenderLowering {
     const Operations split =
         call(streams.tables, is_forward ? "vectors of split tables" : "gradients of split tables",
              StepPart::Expert,
-             {.communicator = communicators_.tables,
+             {.communicator = tables_,
               .operation = is_forward ? Operation::ReduceScatter : Operation::AllGather,
               .size = traffic_.split_vectors,
               .slowdown_ppm = slowed},
@@ -100,7 +85,7 @@ class RecommenderLowering {
   Operations reduce(const Streams& streams, std::string_view name, Bytes size,
                     const Operations& after) {
     return call(streams.data, name, StepPart::Data,
-                {.communicator = communicators_.data,
+                {.communicator = data_,
                  .operation = Operation::AllReduce,
                  .size = size,
                  .slowdown_ppm = slowdown(job_.overlaps_data())},
@@ -110,7 +95,9 @@ class RecommenderLowering {
   const RecommenderJob& job_;
   RecommenderTraffic traffic_;
   OperationGraph graph_;
-  Communicators communicators_;
+  CommunicatorId indices_;
+  CommunicatorId tables_;
+  CommunicatorId data_;
 };
 
 void RecommenderLowering::add_rank(int rank) {
@@ -119,7 +106,12 @@ void RecommenderLowering::add_rank(int rank) {
                         .tables = graph_.add_stream(rank, "tables"),
                         .data = graph_.add_stream(rank, "data")};
   const RecommenderTimes times = recommender_times(job_, static_cast<std::size_t>(rank));
-  const Operations indices = send_indices(streams);
+  const Operations indices = call(streams.indices, "indices", StepPart::Context,
+                                  {.communicator = indices_,
+                                   .operation = Operation::AllToAll,
+                                   .size = traffic_.indices,
+                                   .slowdown_ppm = slowdown(job_.overlaps_input())},
+                                  {});
   const OperationId lookups =
       compute(streams, "look up", times.lookups, job_.overlaps_input() ? Operations() : indices);
   const Operations vectors = exchange(streams, true, {lookups});

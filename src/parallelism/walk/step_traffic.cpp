@@ -188,32 +188,19 @@ PassCalls layer_calls(const Model& model, const ModelLayer& layer, const Paralle
   return calls;
 }
 
-PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
+PassCalls end_calls(const Model& model, const ParallelPlan& plan, StepPlace place) {
   PassCalls calls;
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
-  if (model.vocabulary > 0) {  // Each tensor rank makes all tokens of patches.
+  const bool is_head = place == StepPlace::Head;
+  // Each tensor rank makes all tokens of patches.
+  if (model.vocabulary > 0 || (is_head && split)) {
     add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-             plan.element_bytes, plan, calls.forward);
+             plan.element_bytes, plan, is_head ? calls.backward : calls.forward);
   }
   if (split) {
     add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
-             calls.backward);
-  }
-  return calls;
-}
-
-PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
-  PassCalls calls;
-  const std::int64_t hidden = plan.tokens() * model.hidden;
-  const bool split = plan.has_sequence_parallelism;
-  if (split) {
-    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
-             calls.forward);
-  }
-  if (split || model.vocabulary > 0) {
-    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-             plan.element_bytes, plan, calls.backward);
+             is_head ? calls.forward : calls.backward);
   }
   return calls;
 }
@@ -229,8 +216,7 @@ PassCalls unit_calls(const Model& model, const ParallelPlan& plan, const Softwar
   return unit.place == StepPlace::Layer
              ? layer_calls(model, model.layers[static_cast<std::size_t>(unit.layer)], plan,
                            software)
-         : unit.place == StepPlace::Embedding ? embedding_calls(model, plan)
-                                              : head_calls(model, plan);
+             : end_calls(model, plan, unit.place);
 }
 
 std::optional<GroupCall> ends_call(const Model& model, const ParallelPlan& plan,

@@ -49,8 +49,8 @@ struct PassCalls {
 // Traffic of tensor, context, expert and expert tensor ranks.
 [[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const SoftwareProfile& software);
-[[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
-[[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
+// The same of the embedding or the head.
+[[nodiscard]] PassCalls end_calls(const Model& model, const ParallelPlan& plan, StepPlace place);
 
 // The kind of parallelism that a group works for: "tensor", "context", "pipeline", "expert" or
 // "data".
