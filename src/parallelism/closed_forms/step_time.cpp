@@ -369,7 +369,7 @@ StepTime StepModel::run() {
     }
   }
   StepParts& parts = result.parts;
-  const auto& passes = without_transfers.ranks[static_cast<std::size_t>(result.critical_rank)];
+  const auto& passes = without_transfers.ranks[as_index(result.critical_rank)];
   parts = parts_of(passes, result.critical_rank);
   parts[StepPart::Bubble] = without_transfers.makespan() - parts.total();
   parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
@@ -395,7 +395,7 @@ void complete(StepTime& step, SimTime fixed, std::span<const int> server_of_rank
 std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
   const ParallelPlan& plan = job.plan;
   const int count = plan.pipeline;
-  std::vector<SimTime> result(2 * static_cast<std::size_t>(count));
+  std::vector<SimTime> result(2 * as_index(count));
   if (count == 1) {
     return result;
   }
@@ -405,16 +405,15 @@ std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
   for (int one = 0; one < pairs; ++one) {
     const int next = (one + 1) % count;
     for (const auto& [from, to] : {std::pair(one, next), std::pair(next, one)}) {
-      result[neighbour_index(from, to, count)] = times.transfer(
-          ranks[static_cast<std::size_t>(from)], ranks[static_cast<std::size_t>(to)], size);
+      result[neighbour_index(from, to, count)] =
+          times.transfer(ranks[as_index(from)], ranks[as_index(to)], size);
     }
   }
   return result;
 }
 
 StepTime step_time(const StepJob& job, GroupTimes& times) {
-  CHECK(job.server_of_rank.size() == static_cast<std::size_t>(job.plan.ranks()),
-        "a server for each rank");
+  CHECK(job.server_of_rank.size() == as_index(job.plan.ranks()), "a server for each rank");
   check_modelled(job);
   return StepModel(job, times).run();
 }

@@ -11,8 +11,7 @@ namespace trainyard {
 
 GraphResult run_graph(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
                       const GraphRunOptions& options) {
-  CHECK(options.compute_ppm.empty() ||
-            options.compute_ppm.size() == static_cast<std::size_t>(graph.ranks()),
+  CHECK(options.compute_ppm.empty() || options.compute_ppm.size() == as_index(graph.ranks()),
         "a factor for each rank");
   CHECK(options.operation_ppm.empty() || options.operation_ppm.size() == graph.operations().size(),
         "a factor for each operation");

@@ -56,9 +56,8 @@ class ServerLowering {
     list_buckets();
     result.buckets = buckets_.size();
     check_size(result);
-    result.turns.assign(static_cast<std::size_t>(result.servers) * buckets_.size() *
-                            static_cast<std::size_t>(result.workers) *
-                            static_cast<std::size_t>(result.steps),
+    result.turns.assign(as_index(result.servers) * buckets_.size() * as_index(result.workers) *
+                            as_index(result.steps),
                         {});
   }
 
@@ -219,8 +218,7 @@ void check_servers(const StepJob& job) {
 StepTime step_of(const StepJob& job, const ServerGraph& lowered, const GraphResult& result,
                  const GraphRunOptions& options, bool has_jitter) {
   const std::vector<StepParts> ranks = blame_of(lowered.graph, result, options);
-  const std::size_t worker =
-      busiest_of(std::span(ranks).first(static_cast<std::size_t>(lowered.workers)));
+  const std::size_t worker = busiest_of(std::span(ranks).first(as_index(lowered.workers)));
   StepTime step;
   step.parts = shared_out(ranks[worker], SimTime(result.finish.picoseconds() / lowered.steps));
   complete(step, job.software.fixed, job.server_of_rank, has_jitter);
@@ -230,10 +228,8 @@ StepTime step_of(const StepJob& job, const ServerGraph& lowered, const GraphResu
 }  // namespace
 
 std::size_t ServerGraph::at(int server, std::size_t bucket, int worker, int step) const {
-  const std::size_t row = static_cast<std::size_t>(server) * buckets + bucket;
-  return (row * static_cast<std::size_t>(workers) + static_cast<std::size_t>(worker)) *
-             static_cast<std::size_t>(steps) +
-         static_cast<std::size_t>(step);
+  const std::size_t row = as_index(server) * buckets + bucket;
+  return (row * as_index(workers) + as_index(worker)) * as_index(steps) + as_index(step);
 }
 
 ServerGraph lower_servers(const StepJob& job, Bandwidth memory) {
@@ -259,9 +255,9 @@ ServerGraph lower_servers(const StepJob& job, Bandwidth memory) {
 Staleness staleness_of(const ServerGraph& lowered, const GraphResult& result) {
   // Steps of a worker that are in a bucket at that time.
   const auto steps_in = [&](int server, std::size_t bucket, int worker, SimTime time) {
-    const std::span turns = std::span(lowered.turns)
-                                .subspan(lowered.at(server, bucket, worker, 0),
-                                         static_cast<std::size_t>(lowered.steps));
+    const std::span turns =
+        std::span(lowered.turns)
+            .subspan(lowered.at(server, bucket, worker, 0), as_index(lowered.steps));
     const auto later = std::partition_point(turns.begin(), turns.end(), [&](const auto& turn) {
       return result.timings[turn.update.value()].end <= time;
     });
@@ -311,7 +307,7 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
   ServerPlaces places{.workers = cluster, .servers = {}};
   for (int server = 0; server < servers.count; ++server) {
     const int host = servers.on_workers ? server % hosts : working + server;
-    const auto gpu = static_cast<std::size_t>(first[static_cast<std::size_t>(host)]);
+    const auto gpu = static_cast<std::size_t>(first[as_index(host)]);
     const std::optional<NodeId> memory = routing.host_memory(cluster.gpus[gpu]);
     if (!memory) {
       throw ConfigError(fmt::format("{}: expected a host memory that {} reaches, found none",
@@ -320,7 +316,7 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
     places.servers.push_back(*memory);
   }
   if (!servers.on_workers) {
-    std::vector<int> ranks(static_cast<std::size_t>(first[static_cast<std::size_t>(working)]));
+    std::vector<int> ranks(static_cast<std::size_t>(first[as_index(working)]));
     std::iota(ranks.begin(), ranks.end(), 0);
     keep_ranks(cluster, std::move(ranks), places.workers);
   }

@@ -312,8 +312,8 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_of(Operation ope
 }
 
 Load ClusterTimes::load_of_message(int from, int to) {
-  const NodeId source = whole_.gpus[static_cast<std::size_t>(from)];
-  const NodeId target = whole_.gpus[static_cast<std::size_t>(to)];
+  const NodeId source = whole_.gpus[as_index(from)];
+  const NodeId target = whole_.gpus[as_index(to)];
   Load load;
   if (!connections_->add({.source = source, .target = target}, 1.0, load)) {
     throw_unreachable(whole_.topology, source, target);
@@ -453,8 +453,7 @@ SimTime ClusterTimes::transferred_once(int from, int to, Bytes size,
   const auto [entry, fresh] = transfers_.try_emplace({from, to, size, share});
   if (fresh) {
     const std::array<Transfer, 1> one{
-        Transfer{.source = whole_.gpus[static_cast<std::size_t>(from)],
-                 .target = whole_.gpus[static_cast<std::size_t>(to)]}};
+        Transfer{.source = whole_.gpus[as_index(from)], .target = whole_.gpus[as_index(to)]}};
     std::optional<Cluster> changed;
     if (left != nullptr) {
       changed.emplace(with_links_left(whole_, *left));
