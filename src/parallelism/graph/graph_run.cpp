@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "sim/check.h"
-
 namespace trainyard {
 namespace {
 

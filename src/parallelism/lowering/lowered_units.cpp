@@ -8,7 +8,6 @@
 #include <cstddef>
 
 #include "parallelism/lowering/pass_units.h"
-#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "parallelism/graph/graph_blame.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "sim/check.h"
 #include "sim/ids.h"
 #include "topology/graph/path.h"
 #include "topology/graph/switch_graph.h"

@@ -3,7 +3,6 @@
 // computed once, whoever asks first, and is the same whoever that is.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
