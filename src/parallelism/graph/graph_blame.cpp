@@ -158,18 +158,14 @@ StepParts shared_out(const StepParts& parts, SimTime total) {
 std::vector<StepParts> blame_of(const OperationGraph& graph, const GraphResult& result,
                                 const GraphRunOptions& options) {
   CHECK(result.finished(), "a run that did not end has no blame");
-  std::vector<std::vector<OperationId>> of_rank(graph.present().size());
-  const auto index_of = [&](int rank) {
-    const auto found = std::lower_bound(graph.present().begin(), graph.present().end(), rank);
-    return static_cast<std::size_t>(found - graph.present().begin());
-  };
+  std::vector<std::vector<OperationId>> of_rank(as_index(graph.ranks()));
   for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
-    of_rank[index_of(graph.rank_of(OperationId(id)))].emplace_back(id);
+    of_rank[as_index(graph.rank_of(OperationId(id)))].emplace_back(id);
   }
   Blame blame(graph, result, options);
   std::vector<StepParts> all;
-  for (std::size_t index = 0; index < of_rank.size(); ++index) {
-    all.push_back(blame.of_rank(graph.present()[index], std::move(of_rank[index])));
+  for (const int rank : graph.present()) {
+    all.push_back(blame.of_rank(rank, std::move(of_rank[as_index(rank)])));
     CHECK(all.back().total() == result.finish, "the parts of a rank add up to the run");
   }
   return all;
