@@ -340,8 +340,7 @@ TEST_CASE("stages of one server hand over faster than those of two", "[step]") {
 }
 
 // Two servers of a rack, and one behind the spines, where hashes put messages on the same links.
-TEST_CASE("a pipeline over several racks pays for each of its hops, as the graph does",
-          "[step]") {
+TEST_CASE("a pipeline over several racks pays for each of its hops, as the graph does", "[step]") {
   const std::vector<StageTransferCase> steps{
       {shipped_cluster("meta-24k", {.nodes = 3}), {.tensor = 8, .pipeline = 3}},
       {shipped_cluster("dgx-h100", {.nodes = 2}), {.tensor = 4, .pipeline = 4}},
