@@ -48,16 +48,18 @@ void Fields::cite_sources() {
   });
 }
 
+void Fields::cited_source() {
+  const std::vector<std::string_view> names(sources_.begin(), sources_.end());
+  const auto index = [&](const ConfigNode& node) { return node.as_choice(names); };
+  std::size_t source = 0;
+  required("source", source, Via{Text{}, index}, "A key of `sources`.");
+}
+
 void Fields::evidence(bool may_have_fit) {
   std::size_t index = 0;
   std::string text;
   required("evidence", index, Choice{kKindsOfEvidence}, "What the value rests on.");
-  const std::vector<std::string_view> names(sources_.begin(), sources_.end());
-  if (schema_ != nullptr) {
-    required("source", text, Text{}, "A key of `sources`.");
-  } else {
-    required("source", index, Choice{names}, "");
-  }
+  cited_source();
   optional("note", text, Text{}, "A remark.");
   if (may_have_fit) {
     optional("fit", std::ignore, Unread{}, "The report of a fit.");

@@ -43,6 +43,9 @@ Value& held(std::optional<Value>& value) {
 template <typename Value>
 using Held = std::remove_cvref_t<decltype(held(std::declval<Value&>()))>;
 
+template <typename Kind>
+struct Named;
+
 class Fields {
  public:
   explicit Fields(const ConfigNode& node) : node_(node) {}
@@ -73,6 +76,16 @@ class Fields {
     return found.has_value();
   }
 
+  // Instead of rows: each key is a free name of a value of one kind; the member is a std::map.
+  template <typename Value, typename Kind>
+  void named(Value& map, const Kind& of) {
+    if (schema_ != nullptr) {
+      Named<Kind>{of}.describe(*schema_, map);
+    } else {
+      read_value(Named<Kind>{of}, *node_, map);
+    }
+  }
+
   // Runs `rows` where the condition holds. The schema requires no key of them.
   template <typename Rows>
   void where(bool holds, Rows rows) {
@@ -93,6 +106,8 @@ class Fields {
   // A row `sources`: citations by short keys, to which the sourced values of this mapping and of
   // those below it refer.
   void cite_sources();
+  // A row `source`: one of them.
+  void cited_source();
   // Rows `evidence`, `source` and `note`, which stand beside sourced values, and perhaps `fit`.
   void evidence(bool may_have_fit = false);
 
@@ -295,7 +310,8 @@ struct List {
 template <typename Kind>
 List(Kind) -> List<Kind>;
 
-// A mapping from free names to values of one kind; the member is a std::map.
+// A mapping from free names to values of one kind; the member is a std::map, or a vector of pairs in
+// the order of the file.
 template <typename Kind>
 struct Named {
   Kind of;
@@ -303,14 +319,25 @@ struct Named {
   void read(const Fields& parent, const ConfigNode& node, Value& value) const {
     auto& map = held(value);
     for (const auto& [name, entry] : node.entries()) {
-      parent.read_value(of, entry, map[name]);
+      if constexpr (requires { map[name]; }) {
+        parent.read_value(of, entry, map[name]);
+      } else {
+        map.emplace_back().first = name;
+        parent.read_value(of, entry, map.back().second);
+      }
     }
   }
   template <typename Value>
   void describe(Schema& schema, Value& /*value*/) const {
-    typename Held<Value>::mapped_type nothing{};
     schema.is_map = true;
-    Fields::describe_value(of, schema.named.emplace_back(), nothing);
+    Schema& named = schema.named.emplace_back();
+    if constexpr (requires { typename Held<Value>::mapped_type; }) {
+      typename Held<Value>::mapped_type nothing{};
+      Fields::describe_value(of, named, nothing);
+    } else {
+      typename Held<Value>::value_type::second_type nothing{};
+      Fields::describe_value(of, named, nothing);
+    }
   }
 };
 template <typename Kind>

@@ -9,16 +9,23 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "calibration/fit/intervals.h"
 #include "calibration/measured/measurement.h"
+#include "calibration/predict/budgets.h"
+#include "calibration/predict/profile_constants.h"
 #include "calibration/predict/validation_case.h"
+#include "calibration/training/step_values.h"
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
 #include "hw/control/control_profile.h"
 #include "hw/parts/catalogue_schemas.h"
 #include "hw/transport/transport_profile.h"
 #include "nccl/timing/profile.h"
+#include "network/traffic/traffic_sizes.h"
+#include "network/traffic/traffic_spec.h"
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/recommender_workload.h"
 #include "parallelism/workload/software_profile.h"
@@ -26,7 +33,9 @@
 #include "sim/fields.h"
 #include "support/paths.h"
 #include "support/program.h"
+#include "support/recommenders.h"
 #include "support/schema_text.h"
+#include "support/transfer_measurement.h"
 #include "topology/cluster/cluster_keys.h"
 #include "topology/server/part_costs.h"
 #include "topology/server/server_keys.h"
@@ -69,6 +78,14 @@ std::vector<Kind> kinds() {
       {"nccl-case", "A measured collective and what it ran on",
        schema_of<LoadedCase>(
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+      {"budgets", "Errors that validation may not exceed", schema_of<Budgets>(budget_fields)},
+      {"intervals", "Intervals of predicted times",
+       schema_of<Intervals>([](Fields& fields, Intervals& read) { read.fields(fields); })},
+      {"nccl-priors", "What is assumed of constants of NCCL's event model",
+       schema_of<std::monostate>(
+           [](Fields& fields, std::monostate&) { prior_file_fields(fields); })},
+      {"gpu-rates-priors", "What is assumed of rates of GPUs",
+       schema_of<StepPriors>([](Fields& fields, StepPriors& read) { read.fields(fields); })},
       {"cluster", "Servers and what joins them", schema_of<ClusterKeys>(cluster_fields)},
       {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
       {"costs", "What parts cost and draw", schema_of<PartCosts>(cost_fields)},
@@ -76,7 +93,15 @@ std::vector<Kind> kinds() {
        schema_of<TransportProfile>([](Fields& fields, TransportProfile& profile) {
          transport_fields(fields, profile, {}, {});
        })},
+      {"traffic", "Flows over a cluster", schema_of<TrafficSpec>(traffic_fields)},
+      {"flow-sizes", "A distribution of sizes of flows", schema_of<SizesFile>(sizes_fields)},
       {"sweep", "A command over lists and ranges of its options", sweep_schema()},
+      {"measured-transfers", "Measured bandwidths and latencies of links",
+       schema_of<TransferMeasurements>([](Fields& fields, TransferMeasurements& measured) {
+         transfer_fields(fields, measured, {});
+       })},
+      {"measured-recommenders", "Measured steps of recommendation models",
+       schema_of<std::vector<MeasuredRecommender>>(measured_recommender_fields)},
       {"ecn", "When queues mark packets", schema_of<MarkingPresets>(marking_fields)},
   };
   for (const auto& [name, schema] : catalogue_schemas()) {

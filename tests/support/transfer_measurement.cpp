@@ -10,6 +10,7 @@
 #include "network/traffic/transfers.h"
 #include "sim/check.h"
 #include "sim/config.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -28,58 +29,50 @@ double read_value(const ConfigNode& node, bool is_latency) {
   return is_latency ? node.as_time().microseconds() : node.as_bandwidth().gigabytes_per_second();
 }
 
-void read_measured(const ConfigNode& node, MeasuredTransfer& row) {
-  const std::vector<ConfigNode> ends =
-      node.is_sequence() ? node.items() : std::vector<ConfigNode>{node};
-  if (ends.empty() || ends.size() > 2) {
-    node.fail("a value or a range [least, greatest]", node.found());
-  }
-  row.is_latency =
-      ends.front().as_string().ends_with('s') && !ends.front().as_string().ends_with("/s");
-  row.min = read_value(ends.front(), row.is_latency);
-  row.greatest = read_value(ends.back(), row.is_latency);
-  if (row.min > row.greatest) {
-    node.fail("a range [least, greatest]", node.found());
-  }
-}
-
-void read_devices(const ConfigNode& node, MeasuredTransfer& row) {
-  const auto matrix = node.optional("matrix");
-  if (matrix) {
-    row.set = kSetOf[matrix->as_choice(kSets)];
-    return;
-  }
-  row.from = node.required("from").as_string();
-  row.to = node.required("to").as_string();
-}
-
 std::string cluster_of(const ConfigNode& node, const std::filesystem::path& file) {
   std::string name = node.as_string();
   return name.ends_with(".yaml") ? (file.parent_path() / name).string() : name;
 }
 
-MeasuredTransfer read_row(const ConfigNode& node, const MeasuredTransfer& common,
-                          const std::filesystem::path& file) {
-  MeasuredTransfer row = common;
-  row.what = node.required("what").as_string();
-  if (const auto cluster = node.optional("cluster")) {
-    row.cluster = cluster_of(*cluster, file);
-  }
-  if (const auto settings = node.optional("settings")) {
-    for (const ConfigNode& setting : settings->items()) {
-      row.settings.push_back(setting.as_string());
+// A value, or the least and the greatest of several.
+struct Measured {
+  static void read(const Fields& /*parent*/, const ConfigNode& node, MeasuredTransfer& row) {
+    const std::vector<ConfigNode> ends =
+        node.is_sequence() ? node.items() : std::vector<ConfigNode>{node};
+    if (ends.empty() || ends.size() > 2) {
+      node.fail("a value or a range [least, greatest]", node.found());
+    }
+    row.is_latency =
+        ends.front().as_string().ends_with('s') && !ends.front().as_string().ends_with("/s");
+    row.min = read_value(ends.front(), row.is_latency);
+    row.greatest = read_value(ends.back(), row.is_latency);
+    if (row.min > row.greatest) {
+      node.fail("a range [least, greatest]", node.found());
     }
   }
-  read_devices(node, row);
-  if (const auto both = node.optional("both_ways")) {
-    row.both_ways = both->as_bool();
+  static void describe(Schema& schema, MeasuredTransfer& /*row*/) {
+    constexpr Either kValue{Duration{}, Rate{}};
+    Either{kValue, List{kValue}}.describe(schema);
   }
-  read_measured(node.required("measured"), row);
-  row.budget_percent = node.required("budget_percent").as_number(0.0, 1e6);
-  if (const auto remark = node.optional("remark")) {
-    row.remark = remark->as_string();
-  }
-  return row;
+};
+
+void row_fields(Fields& fields, MeasuredTransfer& row, const std::filesystem::path& file) {
+  const auto cluster = [&](const ConfigNode& node) { return cluster_of(node, file); };
+  fields.required("what", row.what, Text{}, "What was measured.");
+  fields.optional("cluster", row.cluster, Via{Text{}, cluster}, "Its cluster: the file's.");
+  fields.optional("settings", row.settings, List{Text{}}, "Its settings, as `--set` takes them.");
+  const auto set_of = [](const ConfigNode& node) { return kSetOf[node.as_choice(kSets)]; };
+  const bool is_matrix = fields.optional("matrix", row.set, Via{Choice{kSets}, set_of},
+                                         "All GPUs at once, instead of `from` and `to`.");
+  fields.where(!is_matrix, [&] {
+    fields.required("from", row.from, Text{}, "Device that sends.");
+    fields.required("to", row.to, Text{}, "Device that receives.");
+  });
+  fields.optional("both_ways", row.both_ways, Flag{}, "Both directions at once.");
+  fields.required("measured", row, Measured{}, "A rate or a time, or `[least, greatest]`.");
+  fields.required("budget_percent", row.budget_percent, Number{.min = 0.0, .max = 1e6},
+                  "The error that was seen, rounded up.");
+  fields.optional("remark", row.remark, Text{}, "Why the error is what it is.");
 }
 
 NodeId device(const Cluster& cluster, const std::string& name, const std::string& what) {
@@ -113,23 +106,31 @@ double MeasuredTransfer::error_percent(double predicted) const {
   return 100.0 * (predicted / nearest - 1.0);
 }
 
+void transfer_fields(Fields& fields, TransferMeasurements& all, const std::filesystem::path& file) {
+  MeasuredTransfer common;
+  const auto cluster = [&](const ConfigNode& node) { return cluster_of(node, file); };
+  fields.required("source", all.source, Text{}, "Where the rows are from.");
+  fields.required("cluster", common.cluster, Via{Text{}, cluster}, "A name, or a file beside.");
+  fields.optional("nodes", common.nodes, Whole{1, 1'000'000}, "Servers of it.");
+  const auto row = [&](Fields& inner, MeasuredTransfer& one) {
+    one.cluster = common.cluster;
+    one.nodes = common.nodes;
+    row_fields(inner, one, file);
+  };
+  fields.required("rows", all.rows, List{Group{row}}, "What was measured.");
+  fields.check([&](const ConfigNode& node) {
+    if (all.rows.empty()) {
+      node.required("rows").fail("at least one row", "none");
+    }
+  });
+}
+
 TransferMeasurements load_transfers(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
   TransferMeasurements result;
-  result.source = root.required("source").as_string();
-  MeasuredTransfer common;
-  common.cluster = cluster_of(root.required("cluster"), file);
-  if (const auto nodes = root.optional("nodes")) {
-    common.nodes = static_cast<int>(nodes->as_integer(1, 1'000'000));
-  }
-  const ConfigNode rows = root.required("rows");
-  for (const ConfigNode& node : rows.items()) {
-    result.rows.push_back(read_row(node, common, file));
-  }
-  if (result.rows.empty()) {
-    rows.fail("at least one row", "none");
-  }
+  read_fields(document.root(), result, [&](Fields& fields, TransferMeasurements& all) {
+    transfer_fields(fields, all, file);
+  });
   document.finish();
   return result;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/parts/catalogue.h"
+#include "sim/fields.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -47,7 +48,10 @@ struct TransferMeasurements {
   std::vector<MeasuredTransfer> rows;
 };
 
-// Throws ConfigError with file, line and column. A cluster that is a file is relative to `file`.
+// Rows of a file. A cluster that is a file is relative to `file`.
+void transfer_fields(Fields& fields, TransferMeasurements& all, const std::filesystem::path& file);
+
+// Throws ConfigError with file, line and column.
 [[nodiscard]] TransferMeasurements load_transfers(const std::filesystem::path& file);
 
 // Returns the prediction of the flow engine, in the unit of the row. `clusters` is the folder of

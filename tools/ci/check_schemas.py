@@ -20,12 +20,8 @@ import yaml
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
-    "configs/traffic/", "docs/studies/incast-traffic.yaml",
-    "configs/nccl/intervals.yaml",
-    "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
-    "validation/cases/nccl-budgets.yaml", "validation/cases/training", "validation/pipeline/",
-    "validation/recommenders/", "validation/training/", "validation/transfers/",
-    "validation/transport/",
+    "validation/cases/training/", "validation/pipeline/",
+    "validation/training/", "validation/transport/",
 )
 
 

@@ -83,6 +83,20 @@ SimTime scaled(SimTime time, double factor) {
   return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
 }
 
+void machine_fields(Fields& fields, nccl::MachineKind& machine) {
+  fields.required("gpu", machine.gpu, Text{}, "Generation of its GPUs.");
+  fields.required("scale_up", machine.scale_up, Text{}, "What joins the GPUs of a server.");
+  fields.required("network", machine.network, Text{}, "What joins servers.");
+}
+
+void band_fields(Fields& fields, TimeBand& band) {
+  constexpr Whole kCount{1, kMaxRows};
+  fields.required("low", band.low, Number{kMinFactor, 1.0}, "Measured over predicted, at least.");
+  fields.required("high", band.high, Number{1.0, kMaxFactor}, "The same, at most.");
+  fields.required("systems", band.systems, kCount, "Systems that it rests on.");
+  fields.required("rows", band.rows, kCount, "Rows that it rests on.");
+}
+
 }  // namespace
 
 std::string_view to_string(SizeRegime regime) {
@@ -156,34 +170,39 @@ TimeInterval Intervals::around(SimTime predicted, const nccl::MachineKind& machi
   return {.low = scaled(predicted, of.low), .high = scaled(predicted, of.high)};
 }
 
+void Intervals::fields(Fields& fields) {
+  std::vector<nccl::MachineKind> known;
+  fields.required("known", known, List{Group{machine_fields}}, "Machines that a table shows.");
+  known_.insert(known.begin(), known.end());
+  const auto family_fields = [](Fields& inner, std::map<SizeRegime, TimeBand>& regimes) {
+    for (const SizeRegime regime : kSizeRegimes) {
+      TimeBand band;
+      if (inner.optional(to_string(regime), band, Group{band_fields}, "Messages of such sizes.")) {
+        regimes.emplace(regime, band);
+      }
+    }
+  };
+  std::map<std::string, std::map<SizeRegime, TimeBand>> bands;
+  fields.required("bands", bands, Named{Group{family_fields}}, "Families of machines.");
+  for (const auto& [family, regimes] : bands) {
+    for (const auto& [regime, band] : regimes) {
+      bands_[{family, regime}] = band;
+    }
+  }
+  fields.check([&](const ConfigNode& root) {
+    for (const SizeRegime regime : kSizeRegimes) {
+      if (!bands_.contains({std::string(kUnlikeAny), regime})) {
+        root.fail(fmt::format("expected bands.{}.{}, found none", kUnlikeAny, to_string(regime)));
+      }
+    }
+  });
+}
+
 Intervals Intervals::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
   Intervals intervals;
-  for (const ConfigNode& item : root.required("known").items()) {
-    intervals.known_.insert({.gpu = item.required("gpu").as_string(),
-                             .scale_up = item.required("scale_up").as_string(),
-                             .network = item.required("network").as_string()});
-  }
-  for (const auto& [family, regimes] : root.required("bands").entries()) {
-    for (const auto& [name, node] : regimes.entries()) {
-      const auto* const found = std::ranges::find(kRegimeNames, name);
-      if (found == kRegimeNames.end()) {
-        node.fail(fmt::format("expected {}, found \"{}\"", fmt::join(kRegimeNames, ", "), name));
-      }
-      const auto regime = static_cast<SizeRegime>(found - kRegimeNames.begin());
-      intervals.bands_[{family, regime}] = {
-          .low = node.required("low").as_number(kMinFactor, 1.0),
-          .high = node.required("high").as_number(1.0, kMaxFactor),
-          .systems = static_cast<std::size_t>(node.required("systems").as_integer(1, kMaxRows)),
-          .rows = static_cast<std::size_t>(node.required("rows").as_integer(1, kMaxRows))};
-    }
-  }
-  for (const SizeRegime regime : kSizeRegimes) {
-    if (!intervals.bands_.contains({std::string(kUnlikeAny), regime})) {
-      root.fail(fmt::format("expected bands.{}.{}, found none", kUnlikeAny, to_string(regime)));
-    }
-  }
+  read_fields(document.root(), intervals,
+              [](Fields& fields, Intervals& read) { read.fields(fields); });
   document.finish();
   return intervals;
 }

@@ -20,6 +20,7 @@
 
 #include "calibration/fit/ledger.h"
 #include "nccl/timing/profile.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -61,6 +62,8 @@ class Intervals {
  public:
   // Makes the intervals from these rows, but for those of one system ("" leaves none out).
   [[nodiscard]] static Intervals of(std::span<const LedgerRow> ledger, std::string_view without);
+  // Rows of such a file.
+  void fields(Fields& fields);
   // Throws ConfigError.
   [[nodiscard]] static Intervals load(const std::filesystem::path& file);
   [[nodiscard]] std::string to_yaml() const;

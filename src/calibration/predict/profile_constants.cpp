@@ -98,44 +98,60 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
   });
 }
 
-struct Prior {
-  std::vector<std::string> match;
-  ConfigNode start;  // A value or three of them.
-  ConfigNode min;
-  ConfigNode max;
-  double spread;
+// A node that is read once it is known what of: which kind of value, and how many.
+struct Unparsed {
+  static void read(const Fields& /*parent*/, const ConfigNode& node,
+                   std::optional<ConfigNode>& kept) {
+    kept = node;
+  }
+  static void describe(Schema& schema, std::optional<ConfigNode>& /*kept*/) {
+    constexpr Either kValue{Text{}, Number{0.0, 10.0}};
+    Either{kValue, List{kValue}}.describe(schema);
+  }
 };
 
-double read_spread(const ConfigNode& node) {
-  return node.required("spread").as_number(1.01, 1000.0);
+struct Prior {
+  std::vector<std::string> match;
+  std::optional<ConfigNode> start;  // A value or three of them.
+  std::optional<ConfigNode> min;
+  std::optional<ConfigNode> max;
+  double spread = 1.0;
+};
+
+constexpr Number kSpread{1.01, 1000.0};
+
+void prior_fields(Fields& fields, Prior& prior) {
+  const auto parts = [](const ConfigNode& node) { return parts_of(node.as_string()); };
+  fields.required("match", prior.match, Via{Text{}, parts},
+                  "Names of constants; `*` represents one part.");
+  fields.required("start", prior.start, Unparsed{}, "What is assumed, of protocols a list.");
+  fields.required("least", prior.min, Unparsed{}, "Lower limit of a fit.");
+  fields.required("most", prior.max, Unparsed{}, "Upper limit of a fit.");
+  fields.required("spread", prior.spread, kSpread,
+                  "A factor, within which two thirds of such constants are.");
+  fields.cited_source();
 }
 
 class Priors {
  public:
+  Priors() = default;
   explicit Priors(ConfigDocument& document) : name_(document.name()) {
-    const ConfigNode root = document.root();
-    std::vector<std::string> sources;
-    for (const auto& [key, text] : root.required("sources").entries()) {
-      static_cast<void>(text.as_string());
-      sources.push_back(key);
-    }
-    const std::vector<std::string_view> names(sources.begin(), sources.end());
-    const ConfigNode generations = root.required("generations");
-    for (const ConfigNode& generation : generations.required("order").items()) {
-      order_.push_back(generation.as_string());
-    }
-    generation_spread_ = read_spread(generations);
-    for (const ConfigNode& item : root.required("constants").items()) {
-      static_cast<void>(item.required("source").as_choice(names));
-      priors_.push_back({.match = parts_of(item.required("match").as_string()),
-                         .start = item.required("start"),
-                         .min = item.required("least"),
-                         .max = item.required("most"),
-                         .spread = read_spread(item)});
-    }
-    for (const ConfigNode& item : root.required("counts").items()) {
-      counts_.push_back(item.as_string());
-    }
+    read_fields(document.root(), *this,
+                [](Fields& fields, Priors& priors) { priors.fields(fields); });
+  }
+
+  void fields(Fields& fields) {
+    const auto generation_fields = [](Fields& inner, Priors& priors) {
+      inner.required("order", priors.order_, List{Text{}}, "Generations, the oldest first.");
+      inner.required("spread", priors.generation_spread_, kSpread,
+                     "The same of a constant over that of the generation before.");
+    };
+    fields.cite_sources();
+    fields.required("generations", *this, Group{generation_fields},
+                    "What ties constants of generations of GPUs.");
+    fields.required("counts", counts_, List{Text{}}, "Whole numbers, which are not fitted.");
+    fields.required("constants", priors_, List{Group{prior_fields}},
+                    "Of each constant the first entry that matches counts.");
   }
 
   // `place` is that of the value in the profile.
@@ -149,7 +165,7 @@ class Priors {
     ProfileConstant constant;
     constant.name = leaf.name;
     constant.path = leaf.name + ".value";
-    ConfigNode start = prior->start;
+    ConfigNode start = *prior->start;
     if (leaf.item) {
       const std::vector<ConfigNode> starts = start.items();
       if (*leaf.item >= starts.size() || *leaf.item >= kProtocols.size()) {
@@ -163,8 +179,8 @@ class Priors {
     constant.in_file = number(leaf.node, constant.kind);
     constant.is_estimate = leaf.is_estimate;
     constant.start = positive(start, constant.kind);
-    constant.min = positive(prior->min, constant.kind);
-    constant.max = positive(prior->max, constant.kind);
+    constant.min = positive(*prior->min, constant.kind);
+    constant.max = positive(*prior->max, constant.kind);
     if (constant.start < constant.min || constant.start > constant.max) {
       start.fail("a value between `least` and `most`", start.found());
     }
@@ -224,6 +240,10 @@ std::string exact_text(ConstantKind kind, double value) {
 }
 
 }  // namespace
+
+void prior_file_fields(Fields& fields) {
+  Priors().fields(fields);
+}
 
 ProfileConstants::ProfileConstants(const std::filesystem::path& profile,
                                    const std::filesystem::path& priors)

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "nccl/timing/profile.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -36,6 +37,9 @@ struct ProfileConstant {
   std::optional<std::size_t> neighbour = {};
   double neighbour_spread = 1.0;
 };
+
+// Rows of a file of priors, which only describe it.
+void prior_file_fields(Fields& fields);
 
 class ProfileConstants {
  public:

@@ -71,34 +71,42 @@ StepPriors StepPriors::load(const std::filesystem::path& file, const GpuRates& r
   return read(document, rates);
 }
 
+void StepPriors::fields(Fields& fields) {
+  std::vector<std::pair<std::string, StepConstant>> named;
+  const auto constant_fields = [](Fields& inner, StepConstant& constant) {
+    inner.required("start", constant.start, Number{1e-9, kMaxStart},
+                   "What is assumed, in seconds where it is a time.");
+    inner.required("spread", constant.spread, Number{1.001, kMaxSpread},
+                   "A factor: one standard deviation.");
+    inner.cited_source();
+  };
+  fields.cite_sources();
+  fields.required("constants", named, Named{Group{constant_fields}},
+                  "Rates that are fitted, such as `hopper.gemm`.");
+  fields.check([&](const ConfigNode& root) {
+    const std::map<std::string, double*> numbers = numbers_of(rates_);
+    const std::map<std::string, SimTime*> times = times_of(rates_);
+    for (auto& [name, constant] : named) {
+      constant.name = name;
+      if (const auto number = numbers.find(name); number != numbers.end()) {
+        constant.in_file = *number->second;
+      } else if (const auto time = times.find(name); time != times.end()) {
+        constant.in_file = time->second->seconds();
+      } else if (name == kExpertSync) {
+        constant.in_file = constant.start;
+      } else {
+        root.required("constants").required(name).fail("a constant of the rates", name);
+      }
+      constants_.push_back(std::move(constant));
+    }
+  });
+}
+
 StepPriors StepPriors::read(ConfigDocument& document, const GpuRates& rates) {
-  const ConfigNode root = document.root();
   StepPriors priors;
   priors.rates_ = rates;
-  std::vector<std::string> sources;
-  for (const auto& [key, text] : root.required("sources").entries()) {
-    static_cast<void>(text.as_string());
-    sources.push_back(key);
-  }
-  const std::vector<std::string_view> names(sources.begin(), sources.end());
-  const std::map<std::string, double*> numbers = numbers_of(priors.rates_);
-  const std::map<std::string, SimTime*> times = times_of(priors.rates_);
-  for (const auto& [name, node] : root.required("constants").entries()) {
-    StepConstant constant{.name = name,
-                          .start = node.required("start").as_number(1e-9, kMaxStart),
-                          .spread = node.required("spread").as_number(1.001, kMaxSpread)};
-    static_cast<void>(node.required("source").as_choice(names));
-    if (const auto number = numbers.find(name); number != numbers.end()) {
-      constant.in_file = *number->second;
-    } else if (const auto time = times.find(name); time != times.end()) {
-      constant.in_file = time->second->seconds();
-    } else if (name == kExpertSync) {
-      constant.in_file = constant.start;
-    } else {
-      node.fail("a constant of the rates", name);
-    }
-    priors.constants_.push_back(std::move(constant));
-  }
+  read_fields(document.root(), priors,
+              [](Fields& fields, StepPriors& read) { read.fields(fields); });
   document.finish();
   return priors;
 }

@@ -13,6 +13,7 @@
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/software_profile.h"
 #include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -40,6 +41,9 @@ class StepPriors {
   // Throws ConfigError, also for a constant that the rates do not have.
   static StepPriors load(const std::filesystem::path& file, const GpuRates& rates);
   static StepPriors read(ConfigDocument& document, const GpuRates& rates);
+
+  // Rows of such a file.
+  void fields(Fields& fields);
 
   [[nodiscard]] const std::vector<StepConstant>& all() const { return constants_; }
   // The rates with these values of the constants by their numbers in all().

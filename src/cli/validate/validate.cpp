@@ -68,6 +68,13 @@ struct Request {
   std::optional<std::string> output;
 };
 
+// Returns the line by which editors find the schema of a kind of file.
+std::string schema_line(std::string_view kind, const std::filesystem::path& file) {
+  const std::filesystem::path schema = configs_folder() / "schema" / fmt::format("{}.json", kind);
+  return fmt::format("# yaml-language-server: $schema={}\n",
+                     std::filesystem::relative(schema, file.parent_path()).string());
+}
+
 // Returns the budget file of a folder DIR: DIR-budgets.yaml beside it.
 std::filesystem::path budgets_of(const std::filesystem::path& cases) {
   std::filesystem::path folder = std::filesystem::absolute(cases).lexically_normal();
@@ -182,13 +189,12 @@ void hold_against_intervals(const Request& request, ValidationReport& report) {
   }
 }
 
-void hold_against_budgets(const Request& request, ValidationReport& report) {
-  if (!request.budgets) {
-    report.notes.push_back("no budgets are recorded for these cases");
-    return;
-  }
-  if (!request.only.empty()) {
-    report.notes.push_back("budgets are for all cases: not compared with --only");
+// Compares what was seen with the budgets of the cases, and records it where that is asked for.
+template <typename Report>
+void hold_against_budgets(const Request& request, const Budgets& seen, Report& report) {
+  if (!request.budgets || !request.only.empty()) {
+    report.notes.push_back(request.budgets ? "budgets are for all cases: not compared with --only"
+                                           : "no budgets are recorded for these cases");
     return;
   }
   std::error_code ignored;
@@ -196,10 +202,10 @@ void hold_against_budgets(const Request& request, ValidationReport& report) {
   if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
     budgets = load_budgets(*request.budgets);
   }
-  report.exceeded = exceeded_budgets(report.validation, budgets);
-  hold_against_intervals(request, report);
+  report.exceeded = exceeded_budgets(seen, budgets);
   if (request.record) {
-    write_file(*request.budgets, to_yaml(lowered(report.validation, budgets)));
+    write_file(*request.budgets,
+               schema_line("budgets", *request.budgets) + to_yaml(lowered(seen, budgets)));
   }
 }
 
@@ -222,25 +228,8 @@ void write_ledger(const Request& request, ValidationReport& report) {
     write_file(*request.ledger, ledger_csv(report.ledger));
   }
   if (request.record_intervals) {
-    write_file(intervals_file(), Intervals::of(report.ledger, "").to_yaml());
-  }
-}
-
-void hold_against_budgets(const Request& request, TrainingReport& report) {
-  if (!request.budgets || !request.only.empty()) {
-    report.notes.push_back(request.budgets ? "budgets are for all cases: not compared with --only"
-                                           : "no budgets are recorded for these cases");
-    return;
-  }
-  std::error_code ignored;
-  TrainingBudgets budgets;
-  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
-    budgets = load_training_budgets(*request.budgets);
-  }
-  const TrainingBudgets seen = seen_budgets(report.score);
-  report.exceeded = exceeded_budgets(seen, budgets);
-  if (request.record) {
-    write_file(*request.budgets, to_yaml(lowered(seen, budgets)));
+    write_file(intervals_file(), schema_line("intervals", intervals_file()) +
+                                     Intervals::of(report.ledger, "").to_yaml());
   }
 }
 
@@ -277,7 +266,7 @@ int run_training(const OptionReader& reader, const Request& request,
   if (method == StepMethod::Graph) {
     report.notes.emplace_back("predicted by the graph: budgets are of the closed forms");
   } else if (fitting == StepFitting::None) {
-    hold_against_budgets(request, report);
+    hold_against_budgets(request, seen_budgets(report.score), report);
   }
   write_output(request.output, render(report, request.format), out);
   return report.exceeded.empty() ? 0 : 1;
@@ -309,7 +298,10 @@ int run_validate(const OptionReader& reader, std::ostream& out) {
     report.refit = refit_cases(request, cases, catalogue);
   }
   write_ledger(request, report);
-  hold_against_budgets(request, report);
+  hold_against_budgets(request, seen_budgets(report.validation), report);
+  if (request.budgets && request.only.empty()) {
+    hold_against_intervals(request, report);
+  }
   write_output(request.output, render(report, request.format), out);
   for (const std::string& line : report.exceeded) {
     log.warn("budget exceeded: {}", line);

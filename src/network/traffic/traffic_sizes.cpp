@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "sim/check.h"
@@ -30,7 +31,7 @@ SizePoint read_point(const ConfigNode& node) {
   return point;
 }
 
-FlowSizes read_cdf(const ConfigNode& node) {
+std::vector<SizePoint> read_points(const ConfigNode& node) {
   const std::vector<ConfigNode> items = node.items();
   if (items.size() < 2) {
     node.fail("two points or more", fmt::format("{}", items.size()));
@@ -56,21 +57,38 @@ FlowSizes read_cdf(const ConfigNode& node) {
   if (points.back().percent != 100.0) {
     items.back().fail("100 per cent at the last point", fmt::format("{}", points.back().percent));
   }
-  return FlowSizes(std::move(points));
+  return points;
+}
+
+constexpr Via kPoints{List{List{Either{Amount{}, Number{0.0, 100.0}}}}, read_points};
+
+void cdf_fields(Fields& fields, std::vector<SizePoint>& points) {
+  fields.required("cdf", points, kPoints, "Pairs of a size and the per cent of flows up to it.");
 }
 
 FlowSizes load_cdf(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
-  const std::string name = root.required("name").as_string();
-  root.required("source").skip();
-  FlowSizes sizes = read_cdf(root.required("cdf"));
-  sizes.set_name(name);
+  SizesFile read;
+  read_fields(document.root(), read, sizes_fields);
   document.finish();
+  FlowSizes sizes(std::move(read.points));
+  sizes.set_name(std::move(read.name));
   return sizes;
 }
 
 }  // namespace
+
+void sizes_fields(Fields& fields, SizesFile& file) {
+  fields.required("name", file.name, Text{}, "Name for people.");
+  fields.required("source", std::ignore, Unread{}, "Where the distribution is from.");
+  cdf_fields(fields, file.points);
+}
+
+void FlowSizesKind::describe(Schema& schema) {
+  std::vector<SizePoint> points;
+  Text::describe(schema.alternatives.emplace_back());
+  Group{cdf_fields}.describe(schema.alternatives.emplace_back(), points);
+}
 
 FlowSizes::FlowSizes(Bytes size)
     : points_{{.size = size, .percent = 100.0}}, name_(to_string(size)) {
@@ -118,7 +136,9 @@ double FlowSizes::mean_bytes() const {
 FlowSizes read_flow_sizes(const ConfigNode& node, const std::filesystem::path& folder,
                           const std::filesystem::path& shipped) {
   if (node.is_map()) {
-    return read_cdf(node.required("cdf"));
+    std::vector<SizePoint> points;
+    read_fields(node, points, cdf_fields);
+    return FlowSizes(std::move(points));
   }
   const std::string text = node.is_scalar() ? node.as_string() : "";
   const std::filesystem::path named(text);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/config.h"
+#include "sim/fields.h"
 #include "sim/random.h"
 #include "sim/units.h"
 
@@ -48,6 +49,18 @@ class FlowSizes {
  private:
   std::vector<SizePoint> points_;
   std::string name_;
+};
+
+// A file of a distribution: its name, and its points.
+struct SizesFile {
+  std::string name;
+  std::vector<SizePoint> points;
+};
+void sizes_fields(Fields& fields, SizesFile& file);
+
+// What read_flow_sizes takes, for schemas.
+struct FlowSizesKind {
+  static void describe(Schema& schema);
 };
 
 // A size such as "10 MB"; the name of a file in `shipped`, such as web-search; a file of the same

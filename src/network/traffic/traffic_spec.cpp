@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "network/traffic/traffic_endpoints.h"
@@ -18,45 +20,62 @@ namespace {
 
 constexpr SimTime kLatest = seconds(1'000'000);  // 11 days: sums of two are far from overflow.
 
-SimTime read_time(const ConfigNode& node) {
-  const SimTime time = node.as_time();
-  if (time > kLatest) {
-    node.fail(fmt::format("a time of at most {}", to_string(kLatest)), node.found());
+struct NearTime : Duration {
+  [[nodiscard]] static SimTime value(const ConfigNode& node) {
+    const SimTime time = node.as_time();
+    if (time > kLatest) {
+      node.fail(fmt::format("a time of at most {}", to_string(kLatest)), node.found());
+    }
+    return time;
   }
-  return time;
-}
+};
 
-SimTime read_time(const ConfigNode& node, std::string_view key, SimTime otherwise) {
-  const auto time = node.optional(key);
-  return time ? read_time(*time) : otherwise;
-}
-
-// Reads a name that tables can hold.
-std::string read_name(const ConfigNode& node) {
-  const ConfigNode name = node.required("name");
-  std::string text = name.as_string();
+// A name that tables can hold.
+std::string one_line(const ConfigNode& node) {
+  std::string text = node.as_string();
   if (escaped(text) != text) {
-    name.fail("a name of one line", name.found());
+    node.fail("a name of one line", node.found());
   }
   return text;
 }
 
-std::optional<std::uint8_t> read_priority(const ConfigNode& node) {
-  const auto value = node.optional("priority");
-  return value ? std::optional(static_cast<std::uint8_t>(value->as_integer(0, 7))) : std::nullopt;
-}
+constexpr Via kName{Text{}, one_line};
+constexpr Whole kSeed{0, kMaxTrafficSeed};
+constexpr Whole kPriority{0, 7};
+constexpr Whole kFlowCount{1, kMaxTrafficFlows};
 
-Rounds read_rounds(const ConfigNode& node) {
-  Rounds rounds;
-  if (const auto repeat = node.optional("repeat")) {
-    rounds.count = repeat->as_integer(1, kMaxTrafficFlows);
-    rounds.interval = read_time(node.required("interval"));
+void round_rows(Fields& fields, Rounds& rounds) {
+  const bool repeats =
+      fields.optional("repeat", rounds.count, kFlowCount, "How often the pattern is drawn: 1.");
+  fields.where(repeats, [&] {
+    fields.required("interval", rounds.interval, NearTime{},
+                    "Where it repeats: from the start of a round to that of the next.");
+  });
+  fields.check([&](const ConfigNode& node) {
     if (rounds.count > 1 &&
         kLatest.picoseconds() / (rounds.count - 1) < rounds.interval.picoseconds()) {
-      repeat->fail(fmt::format("rounds within {}", to_string(kLatest)), repeat->found());
+      const ConfigNode repeat = node.required("repeat");
+      repeat.fail(fmt::format("rounds within {}", to_string(kLatest)), repeat.found());
     }
+  });
+}
+
+Bandwidth drain_rate(const ConfigNode& node) {
+  constexpr Bandwidth kMinDrain(1'000'000);
+  const Bandwidth rate = node.as_bandwidth();
+  if (rate < kMinDrain) {
+    node.fail("a rate of at least 1 Mb/s", node.found());
   }
-  return rounds;
+  return rate;
+}
+
+Bytes receiver_buffer(const ConfigNode& node) {
+  constexpr Bytes kMaxBuffer = mib(64);
+  const Bytes size = node.as_bytes();
+  if (size > kMaxBuffer) {
+    node.fail("at most 64 MiB", node.found());
+  }
+  return size;
 }
 
 // Returns the rate that `load` of a host refers to: for a NIC its links into the fabric, for a GPU
@@ -79,53 +98,44 @@ Bandwidth host_rate(const Topology& topology, const Routing& routing, NodeId dev
   return Bandwidth(fabric > 0 ? fabric : all);
 }
 
-class Reader {
- public:
-  Reader(const ConfigDocument& document, const Cluster& cluster, const TrafficReading& reading)
-      : file_(document.name()),
-        cluster_(cluster),
-        reading_(reading),
-        devices_(cluster),
-        folder_(std::filesystem::path(file_).parent_path()) {}
+// What the values of a file are looked up in.
+struct Surroundings {
+  const ConfigDocument& document;
+  const Cluster& cluster;
+  const TrafficReading& reading;
+  TrafficDevices devices{cluster};
+  std::filesystem::path folder = std::filesystem::path(document.name()).parent_path();
+};
 
-  TrafficSpec read(const ConfigNode& root) {
-    TrafficSpec spec;
-    spec.file = file_;
-    spec.name = read_name(root);
-    if (const auto source = root.optional("source")) {
-      source->skip();
-    }
-    if (const auto seed = root.optional("seed")) {
-      seed_ = static_cast<std::uint64_t>(seed->as_integer(0, kMaxTrafficSeed));
-    }
-    seed_ = reading_.seed.value_or(seed_);
-    const ConfigNode groups = root.required("groups");
-    for (const ConfigNode& node : groups.items()) {
-      TrafficGroup group = read_group(node);
-      const bool is_known = std::ranges::any_of(
-          spec.groups, [&](const TrafficGroup& other) { return other.name == group.name; });
-      if (is_known || group.name == "all") {
-        node.required("name").fail("a name that no other group has, and not all",
-                                   node.required("name").found());
+// The rows of a traffic file. Where they only describe it, there are no surroundings.
+class Rows {
+ public:
+  explicit Rows(const Surroundings* around) : around_(around) {}
+
+  void file(Fields& fields, TrafficSpec& spec) {
+    fields.required("name", spec.name, kName, "Name for people.");
+    fields.optional("source", std::ignore, Unread{}, "Where the pattern is from.");
+    fields.optional("seed", seed_, kSeed, "Seed of what is drawn: 1.");
+    const auto group_rows = [&](Fields& inner, TrafficGroup& one) { group(inner, one, spec); };
+    fields.required("groups", spec.groups, List{Group{group_rows}}, "Flows of one pattern each.");
+    fields.check([&](const ConfigNode& node) {
+      if (spec.groups.empty()) {
+        node.required("groups").fail("a group or more", "none");
       }
-      spec.groups.push_back(std::move(group));
-    }
-    if (spec.groups.empty()) {
-      groups.fail("a group or more", "none");
-    }
-    if (const auto receivers = root.optional("slow_receivers")) {
-      for (const ConfigNode& item : receivers->items()) {
-        read_slow_receiver(item, spec.slow_receivers);
-      }
-    }
-    return spec;
+    });
+    const auto receiver_rows = [&](Fields& inner, SlowHost& host) {
+      slow_receiver(inner, host, spec.slow_receivers);
+    };
+    std::vector<SlowHost> receivers;
+    fields.optional("slow_receivers", receivers, List{Group{receiver_rows}},
+                    "Devices that take data slower than their links bring it.");
   }
 
  private:
-  // A kind of group: the value of its key `kind`, and what reads its endpoints and its pattern.
+  // A kind of group: the value of its key `kind`, and the rows of its endpoints and its pattern.
   struct Kind {
     std::string_view name;
-    void (Reader::*read)(const ConfigNode& node, TrafficGroup& group) const;
+    void (Rows::*rows)(Fields& fields, TrafficGroup& group) const;
   };
   static constexpr std::array<std::string_view, 7> names_of(const std::array<Kind, 7>& kinds) {
     std::array<std::string_view, 7> names{};
@@ -133,168 +143,218 @@ class Reader {
     return names;
   }
 
-  TrafficGroup read_group(const ConfigNode& node) {
-    static constexpr std::array<Kind, 7> kKinds{{{"permutation", &Reader::read_permutation},
-                                                 {"incast", &Reader::read_incast},
-                                                 {"alltoall", &Reader::read_all_to_all},
-                                                 {"uniform", &Reader::read_uniform},
-                                                 {"poisson", &Reader::read_poisson},
-                                                 {"flows", &Reader::read_flows},
-                                                 {"trace", &Reader::read_trace_of}}};
+  void group(Fields& fields, TrafficGroup& group, const TrafficSpec& spec) const {
+    static constexpr std::array<Kind, 7> kKinds{{{"permutation", &Rows::permutation},
+                                                 {"incast", &Rows::incast},
+                                                 {"alltoall", &Rows::all_to_all},
+                                                 {"uniform", &Rows::uniform},
+                                                 {"poisson", &Rows::poisson},
+                                                 {"flows", &Rows::flows},
+                                                 {"trace", &Rows::trace}}};
     static constexpr std::array<std::string_view, 7> kNames = names_of(kKinds);
-    const Kind& kind = kKinds.at(node.required("kind").as_choice(kNames));
-    TrafficGroup group{.name = read_name(node),
-                       .kind = std::string(kind.name),
-                       .seed = seed_,
-                       .priority = read_priority(node)};
-    group.start = read_time(node, "start", SimTime());
-    if (const auto seed = node.optional("seed")) {
-      const auto own = static_cast<std::uint64_t>(seed->as_integer(0, kMaxTrafficSeed));
-      group.seed = reading_.seed.value_or(own);
+    std::size_t index = 0;
+    fields.required("kind", index, Choice{kNames}, "Pattern of the flows.");
+    fields.required("name", group.name, kName, "A name that no other group has.");
+    fields.optional("priority", group.priority, kPriority, "Priority of the packets.");
+    fields.optional("start", group.start, NearTime{}, "When it begins: 0.");
+    group.seed = seed_;
+    fields.optional("seed", group.seed, kSeed, "Seed of what it draws: that of the file.");
+    fields.check([&](const ConfigNode&) {
+      group.kind = kNames.at(index);
+      group.seed = around_->reading.seed.value_or(group.seed);
+    });
+    for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+      fields.where(kind == index, [&] { (this->*kKinds.at(kind).rows)(fields, group); });
     }
-    (this->*kind.read)(node, group);
-    return group;
-  }
-
-  // One for each of its devices, which links of the fabric must lead to.
-  void read_slow_receiver(const ConfigNode& node, std::vector<SlowHost>& all) const {
-    constexpr Bandwidth kMinDrain(1'000'000);
-    constexpr Bytes kMaxBuffer = mib(64);
-    SlowHost host{.node = {}, .receiver = {}};
-    const ConfigNode drain = node.required("drain");
-    host.receiver.drain = drain.as_bandwidth();
-    if (host.receiver.drain < kMinDrain) {
-      drain.fail("a rate of at least 1 Mb/s", drain.found());
-    }
-    const ConfigNode xoff = node.required("xoff");
-    host.receiver.xoff = xoff.as_bytes();
-    if (host.receiver.xoff > kMaxBuffer) {
-      xoff.fail("at most 64 MiB", xoff.found());
-    }
-    const ConfigNode xon = node.required("xon");
-    host.receiver.xon = xon.as_bytes();
-    if (host.receiver.xon > host.receiver.xoff) {
-      xon.fail("no more than xoff", xon.found());
-    }
-    host.from = read_time(node, "start", host.from);
-    host.until = read_time(node, "end", host.until);
-    if (const auto end = node.optional("end"); end && host.until <= host.from) {
-      end->fail("a time after the start", end->found());
-    }
-    const ConfigNode devices = node.required("devices");
-    for (const NodeId device : devices_.read(devices)) {
-      const Topology& topology = cluster_.topology;
-      const auto links = topology.links_from(device);
-      const bool is_on_fabric = std::any_of(links.begin(), links.end(), [&](LinkId link) {
-        return topology.link(link).spec.kind == LinkKind::Network;
-      });
-      const bool is_new = std::ranges::find(all, device, &SlowHost::node) == all.end();
-      if (!is_on_fabric || !is_new) {
-        devices.fail("devices with links of their own into the fabric, each once",
-                     topology.node(device).name);
+    fields.check([&](const ConfigNode& node) {
+      if (std::ranges::count(spec.groups, group.name, &TrafficGroup::name) > 1 ||
+          group.name == "all") {
+        node.required("name").fail("a name that no other group has, and not all",
+                                   node.required("name").found());
       }
-      host.node = device;
-      all.push_back(host);
-    }
+    });
   }
 
-  // NICs where nothing else is said.
-  [[nodiscard]] std::vector<NodeId> read_endpoints(const ConfigNode& node) const {
-    if (const auto endpoints = node.optional("endpoints")) {
-      return devices_.read(*endpoints);
-    }
-    if (devices_.nics().empty()) {
-      node.fail("endpoints, such as gpus, as the cluster has no NIC", "none");
-    }
-    return devices_.nics();
+  [[nodiscard]] auto devices() const {
+    return Via{Either{Text{}, List{Text{}}},
+               [this](const ConfigNode& node) { return around_->devices.read(node); }};
   }
-
-  void read_two_endpoints_or_more(const ConfigNode& node, TrafficGroup& group) const {
-    group.endpoints = read_endpoints(node);
-    if (group.endpoints.size() < 2) {
-      node.fail("two endpoints or more", fmt::format("{}", group.endpoints.size()));
-    }
+  [[nodiscard]] auto device() const {
+    return Via{Text{}, [this](const ConfigNode& node) { return around_->devices.read_one(node); }};
   }
 
   [[nodiscard]] FlowSizes read_sizes(const ConfigNode& node) const {
-    return read_flow_sizes(node.required("size"), folder_, reading_.shipped_sizes);
+    return read_flow_sizes(node, around_->folder, around_->reading.shipped_sizes);
   }
 
-  void read_permutation(const ConfigNode& node, TrafficGroup& group) const {
-    read_two_endpoints_or_more(node, group);
-    group.pattern = PermutationTraffic{.sizes = read_sizes(node), .rounds = read_rounds(node)};
+  // The size of flows with a size of their own each.
+  [[nodiscard]] auto flow_size() const {
+    return Via{FlowSizesKind{}, [this](const ConfigNode& node) {
+                 const FlowSizes sizes = read_sizes(node);
+                 if (!sizes.is_fixed()) {
+                   node.fail("a size such as \"10 MB\"", node.found());
+                 }
+                 return Bytes(static_cast<std::int64_t>(sizes.mean_bytes()));
+               }};
   }
 
-  void read_all_to_all(const ConfigNode& node, TrafficGroup& group) const {
-    read_two_endpoints_or_more(node, group);
-    group.pattern = AllToAllTraffic{.sizes = read_sizes(node), .rounds = read_rounds(node)};
-  }
-
-  void read_incast(const ConfigNode& node, TrafficGroup& group) const {
-    read_two_endpoints_or_more(node, group);
-    IncastTraffic incast{.sizes = read_sizes(node), .rounds = read_rounds(node)};
-    const auto max = static_cast<std::int64_t>(group.endpoints.size());
-    if (const auto targets = node.optional("targets")) {
-      const std::string text = targets->is_scalar() ? targets->as_string() : "";
-      if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
-        incast.drawn_targets = static_cast<std::uint32_t>(targets->as_integer(1, max));
-      } else {
-        incast.targets = devices_.read(*targets);
+  // One for each of its devices, which links of the fabric must lead to.
+  void slow_receiver(Fields& fields, SlowHost& host, std::vector<SlowHost>& all) const {
+    const Via buffer{Amount{}, receiver_buffer};
+    std::vector<NodeId> hosts;
+    fields.required("drain", host.receiver.drain, Via{Rate{}, drain_rate},
+                    "Rate at which it takes data.");
+    fields.required("xoff", host.receiver.xoff, buffer, "It stops its switch above this.");
+    fields.required("xon", host.receiver.xon, buffer, "It goes on below this.");
+    fields.optional("start", host.from, NearTime{}, "When it becomes slow: 0.");
+    fields.optional("end", host.until, NearTime{}, "When it is fast again: never.");
+    fields.required("devices", hosts, devices(), "Which devices.");
+    fields.check([&](const ConfigNode& node) {
+      if (host.receiver.xon > host.receiver.xoff) {
+        node.required("xon").fail("no more than xoff", node.required("xon").found());
       }
-    }
-    if (const auto senders = node.optional("senders")) {
-      const bool are_all_outside =
-          !incast.targets.empty() && std::ranges::none_of(incast.targets, [&](NodeId target) {
-            return std::ranges::find(group.endpoints, target) != group.endpoints.end();
-          });
-      incast.senders =
-          static_cast<std::uint32_t>(senders->as_integer(1, are_all_outside ? max : max - 1));
-    }
-    group.pattern = std::move(incast);
+      if (host.until <= host.from) {
+        node.required("end").fail("a time after the start", node.required("end").found());
+      }
+      for (const NodeId device : hosts) {
+        const Topology& topology = around_->cluster.topology;
+        const bool is_on_fabric = std::ranges::any_of(
+            topology.links_from(device),
+            [&](LinkId link) { return topology.link(link).spec.kind == LinkKind::Network; });
+        const bool is_new = std::ranges::find(all, device, &SlowHost::node) == all.end();
+        if (!is_on_fabric || !is_new) {
+          node.required("devices").fail(
+              "devices with links of their own into the fabric, each once",
+              topology.node(device).name);
+        }
+        host.node = device;
+        all.push_back(host);
+      }
+    });
   }
 
-  void read_uniform(const ConfigNode& node, TrafficGroup& group) const {
-    read_open_loop(node, OpenLoopTraffic::Gaps::Equal, group);
+  // NICs where nothing else is said.
+  void endpoints(Fields& fields, TrafficGroup& group) const {
+    const bool are_given =
+        fields.optional("endpoints", group.endpoints, devices(),
+                        "Devices that send and receive: `nics`, `gpus`, names and patterns.");
+    fields.check([&](const ConfigNode& node) {
+      if (!are_given) {
+        group.endpoints = around_->devices.nics();
+        if (group.endpoints.empty()) {
+          node.fail("endpoints, such as gpus, as the cluster has no NIC", "none");
+        }
+      }
+    });
   }
 
-  void read_poisson(const ConfigNode& node, TrafficGroup& group) const {
-    read_open_loop(node, OpenLoopTraffic::Gaps::Exponential, group);
+  void two_endpoints_or_more(Fields& fields, TrafficGroup& group) const {
+    endpoints(fields, group);
+    fields.check([&](const ConfigNode& node) {
+      if (group.endpoints.size() < 2) {
+        node.fail("two endpoints or more", fmt::format("{}", group.endpoints.size()));
+      }
+    });
   }
 
-  void read_open_loop(const ConfigNode& node, OpenLoopTraffic::Gaps gaps,
-                      TrafficGroup& group) const {
-    read_two_endpoints_or_more(node, group);
-    OpenLoopTraffic traffic{.sizes = read_sizes(node), .gaps = gaps};
-    // More than a few times the rate of a link piles up flows without end.
-    const double load = node.required("load").as_number(0.0001, 10.0);
+  [[nodiscard]] FlowSizes sizes(Fields& fields) const {
+    FlowSizes read{Bytes(1)};
+    const auto function = [this](const ConfigNode& node) { return read_sizes(node); };
+    fields.required("size", read, Via{FlowSizesKind{}, function}, "Size of each flow.");
+    return read;
+  }
+
+  void permutation(Fields& fields, TrafficGroup& group) const {
+    two_endpoints_or_more(fields, group);
+    PermutationTraffic traffic{.sizes = sizes(fields), .rounds = {}};
+    round_rows(fields, traffic.rounds);
+    group.pattern = std::move(traffic);
+  }
+
+  void all_to_all(Fields& fields, TrafficGroup& group) const {
+    two_endpoints_or_more(fields, group);
+    AllToAllTraffic traffic{.sizes = sizes(fields), .rounds = {}};
+    round_rows(fields, traffic.rounds);
+    group.pattern = std::move(traffic);
+  }
+
+  void incast(Fields& fields, TrafficGroup& group) const {
+    two_endpoints_or_more(fields, group);
+    IncastTraffic traffic{.sizes = sizes(fields), .rounds = {}};
+    round_rows(fields, traffic.rounds);
+    const auto max = static_cast<std::int64_t>(group.endpoints.size());
+    const auto read_targets = [&](const ConfigNode& node) {
+      const std::string text = node.is_scalar() ? node.as_string() : "";
+      if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
+        traffic.drawn_targets = static_cast<std::uint32_t>(node.as_integer(1, max));
+        return std::vector<NodeId>();
+      }
+      return around_->devices.read(node);
+    };
+    fields.optional(
+        "targets", traffic.targets,
+        Via{Either{Whole{1, kMaxTrafficFlows}, Either{Text{}, List{Text{}}}}, read_targets},
+        "Devices that are sent to, or how many endpoints, which are drawn: 1.");
+    const bool are_all_outside =
+        !traffic.targets.empty() && std::ranges::none_of(traffic.targets, [&](NodeId target) {
+          return std::ranges::find(group.endpoints, target) != group.endpoints.end();
+        });
+    const auto read_senders = [&](const ConfigNode& node) {
+      return node.as_integer(1, are_all_outside ? max : max - 1);
+    };
+    fields.optional("senders", traffic.senders, Via{kFlowCount, read_senders},
+                    "Endpoints that send to each target: all others.");
+    group.pattern = std::move(traffic);
+  }
+
+  void uniform(Fields& fields, TrafficGroup& group) const {
+    open_loop(fields, OpenLoopTraffic::Gaps::Equal, group);
+  }
+
+  void poisson(Fields& fields, TrafficGroup& group) const {
+    open_loop(fields, OpenLoopTraffic::Gaps::Exponential, group);
+  }
+
+  void open_loop(Fields& fields, OpenLoopTraffic::Gaps gaps, TrafficGroup& group) const {
+    two_endpoints_or_more(fields, group);
+    OpenLoopTraffic traffic{.sizes = sizes(fields), .gaps = gaps};
+    double load = 1.0;
     std::optional<Bandwidth> given;
-    if (const auto rate = node.optional("host_rate")) {
-      given = rate->as_bandwidth();
-    }
-    const Routing routing(cluster_.topology, cluster_.routing);
-    for (const NodeId endpoint : group.endpoints) {
-      const Bandwidth rate = given.value_or(host_rate(cluster_.topology, routing, endpoint));
+    // More than a few times the rate of a link piles up flows without end.
+    fields.required("load", load, Number{.min = 0.0001, .max = 10.0},
+                    "Share of a device's rate that its flows take on average.");
+    fields.optional("host_rate", given, Rate{},
+                    "The rate of a device: that of its links into the fabric.");
+    const bool has_duration = fields.optional("duration", traffic.duration, NearTime{},
+                                              "No flow starts after this time of the group.");
+    const auto read_count = [](const ConfigNode& node) { return kFlowCount.value(node); };
+    const bool has_count =
+        fields.optional("flows", traffic.flows, Via{FlowsKind{*this}, read_count}, kFlowsText);
+    fields.check([&](const ConfigNode& node) {
+      set_gaps(node, load, given, group.endpoints, traffic);
+      if (!has_duration && !has_count) {
+        node.fail("duration or flows, to know when to stop", "neither");
+      }
+      if (!has_count) {
+        check_count(node.required("duration"), traffic);
+      }
+    });
+    group.pattern = std::move(traffic);
+  }
+
+  void set_gaps(const ConfigNode& node, double load, std::optional<Bandwidth> given,
+                std::span<const NodeId> endpoints, OpenLoopTraffic& traffic) const {
+    const Topology& topology = around_->cluster.topology;
+    const Routing routing(topology, around_->cluster.routing);
+    for (const NodeId endpoint : endpoints) {
+      const Bandwidth rate = given.value_or(host_rate(topology, routing, endpoint));
       if (rate == Bandwidth()) {
-        node.fail(fmt::format("expected host_rate, as {} has no link",
-                              cluster_.topology.node(endpoint).name));
+        node.fail(
+            fmt::format("expected host_rate, as {} has no link", topology.node(endpoint).name));
       }
       traffic.mean_gaps.push_back(traffic.sizes.mean_bytes() * 8e12 /
                                   (load * static_cast<double>(rate.bits_per_second())));
     }
-    const auto duration = node.optional("duration");
-    const auto flows = node.optional("flows");
-    if (!duration && !flows) {
-      node.fail("duration or flows, to know when to stop", "neither");
-    }
-    if (duration) {
-      traffic.duration = read_time(*duration);
-    }
-    if (flows) {
-      traffic.flows = flows->as_integer(1, kMaxTrafficFlows);
-    } else {
-      check_count(*duration, traffic);
-    }
-    group.pattern = std::move(traffic);
   }
 
   // Before that many are counted one by one. Gaps are drawn: what is on the border is left to that.
@@ -309,65 +369,90 @@ class Reader {
     }
   }
 
-  void read_flows(const ConfigNode& node, TrafficGroup& group) const {
+  void flows(Fields& fields, TrafficGroup& group) const {
     ListedTraffic traffic;
     std::optional<Bytes> usual;
-    if (const auto size = node.optional("size")) {
-      usual = read_size(*size);
-    }
-    const ConfigNode list = node.required("flows");
-    for (const ConfigNode& item : list.items()) {
-      FlowStart flow{.source = devices_.read_one(item.required("source")),
-                     .target = devices_.read_one(item.required("target")),
-                     .priority = read_priority(item)};
-      if (flow.source == flow.target) {
-        item.required("target").fail("another device than the source",
-                                     item.required("target").found());
+    fields.optional("size", usual, flow_size(), "Size of each flow.");
+    fields.required("flows", traffic.flows, FlowsKind{*this, usual}, kFlowsText);
+    fields.check([&](const ConfigNode& node) {
+      if (traffic.flows.empty()) {
+        node.required("flows").fail("a flow or more", "none");
       }
-      const auto size = item.optional("size");
-      flow.size = size || !usual ? read_size(item.required("size")) : *usual;
-      flow.time = read_time(item, "start", SimTime());
-      traffic.flows.push_back(flow);
-    }
-    if (traffic.flows.empty()) {
-      list.fail("a flow or more", "none");
-    }
+    });
     std::ranges::stable_sort(traffic.flows, {}, &FlowStart::time);
     group.pattern = std::move(traffic);
   }
 
-  // Reads the size of flows with a size of their own each.
-  [[nodiscard]] Bytes read_size(const ConfigNode& node) const {
-    const FlowSizes sizes = read_flow_sizes(node, folder_, reading_.shipped_sizes);
-    if (!sizes.is_fixed()) {
-      node.fail("a size such as \"10 MB\"", node.found());
+  void flow(Fields& fields, FlowStart& flow, std::optional<Bytes> usual) const {
+    fields.required("source", flow.source, device(), "Device that sends.");
+    fields.required("target", flow.target, device(), "Device that receives.");
+    fields.optional("priority", flow.priority, kPriority, "Priority of its packets: the group's.");
+    fields.check([&](const ConfigNode& node) {
+      if (flow.source == flow.target) {
+        node.required("target").fail("another device than the source",
+                                     node.required("target").found());
+      }
+    });
+    constexpr std::string_view kSize = "Its size: the group's.";
+    flow.size = usual.value_or(Bytes());
+    fields.where(usual.has_value(),
+                 [&] { fields.optional("size", flow.size, flow_size(), kSize); });
+    fields.where(!usual, [&] { fields.required("size", flow.size, flow_size(), kSize); });
+    fields.optional("start", flow.time, NearTime{}, "When it begins, after the group: 0.");
+  }
+
+  // The flows of a list; a count, which other kinds have under the same key, is described with it.
+  struct FlowsKind {
+    const Rows& rows;
+    std::optional<Bytes> usual = {};
+
+    [[nodiscard]] auto list() const {
+      return List{Group{[this](Fields& inner, FlowStart& one) { rows.flow(inner, one, usual); }}};
     }
-    return Bytes(static_cast<std::int64_t>(sizes.mean_bytes()));
-  }
+    void read(const Fields& parent, const ConfigNode& node, std::vector<FlowStart>& flows) const {
+      list().read(parent, node, flows);
+    }
+    template <typename Value>
+    void describe(Schema& schema, Value& /*value*/) const {
+      std::vector<FlowStart> flows;
+      kFlowCount.describe(schema.alternatives.emplace_back());
+      list().describe(schema.alternatives.emplace_back(), flows);
+    }
+  };
+  static constexpr std::string_view kFlowsText =
+      "The flows of a list; of other kinds: none starts after so many.";
 
-  void read_trace_of(const ConfigNode& node, TrafficGroup& group) const {
+  void trace(Fields& fields, TrafficGroup& group) const {
     static constexpr std::array<std::string_view, 2> kFormats{"csv", "hpcc"};
-    group.endpoints = read_endpoints(node);
-    const auto format = node.optional("format");
-    const TraceFormat known =
-        format && format->as_choice(kFormats) == 1 ? TraceFormat::Hpcc : TraceFormat::Csv;
-    const std::string file = node.required("file").as_string();
-    group.pattern = ListedTraffic{read_trace(folder_ / file, known, devices_, group.endpoints)};
+    endpoints(fields, group);
+    TraceFormat format = TraceFormat::Csv;
+    std::string file;
+    fields.optional("format", format, Choice{kFormats}, "Form of the file.");
+    fields.required("file", file, Text{}, "The trace, relative to this file.");
+    fields.check([&](const ConfigNode&) {
+      group.pattern = ListedTraffic{
+          read_trace(around_->folder / file, format, around_->devices, group.endpoints)};
+    });
   }
 
-  std::string file_;
-  const Cluster& cluster_;
-  const TrafficReading& reading_;
-  TrafficDevices devices_;
-  std::filesystem::path folder_;
+  const Surroundings* around_;
   std::uint64_t seed_ = 1;
 };
 
 }  // namespace
 
+void traffic_fields(Fields& fields, TrafficSpec& spec) {
+  Rows(nullptr).file(fields, spec);
+}
+
 TrafficSpec read_traffic(ConfigDocument& document, const Cluster& cluster,
                          const TrafficReading& reading) {
-  return Reader(document, cluster, reading).read(document.root());
+  const Surroundings around{.document = document, .cluster = cluster, .reading = reading};
+  TrafficSpec spec;
+  spec.file = document.name();
+  read_fields(document.root(), spec,
+              [&](Fields& fields, TrafficSpec& read) { Rows(&around).file(fields, read); });
+  return spec;
 }
 
 }  // namespace trainyard

@@ -13,6 +13,7 @@
 #include "network/packet/packet_options.h"
 #include "network/traffic/traffic_sizes.h"
 #include "sim/config.h"
+#include "sim/fields.h"
 #include "sim/ids.h"
 #include "sim/units.h"
 #include "topology/cluster/cluster.h"
@@ -101,6 +102,9 @@ struct TrafficReading {
   std::filesystem::path shipped_sizes;  // The folder of distributions that have a name.
   std::optional<std::uint64_t> seed;    // Instead of the file's.
 };
+
+// Rows of a traffic file, which only describe it: what its values mean depends on a cluster.
+void traffic_fields(Fields& fields, TrafficSpec& spec);
 
 // Reads and checks a document, but for keys that nobody reads: the caller finishes it. Traces that
 // it names are read; a relative name starts at the folder of the document. Throws ConfigError.

@@ -2,51 +2,22 @@
 #include "parallelism/closed_forms/pipeline_timeline.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
-#include <utility>
 
 #include "sim/check.h"
+#include "sim/ids.h"
 
 namespace trainyard {
 namespace {
 
-// The times when the results of passes are there, by direction, micro-batch and stage.
-class Results {
- public:
-  explicit Results(const PipelineShape& shape)
-      : shape_(shape),
-        stages_(static_cast<std::size_t>(shape.stages())),
-        forwards_(count()),
-        gradients_(count()) {}
-
-  [[nodiscard]] std::optional<SimTime>& forward(const Pass& pass, int stage) {
-    return forwards_[at(pass, stage)];
-  }
-  [[nodiscard]] std::optional<SimTime>& gradient(const Pass& pass, int stage) {
-    return gradients_[at(pass, stage)];
-  }
-
- private:
-  [[nodiscard]] std::size_t count() const {
-    return static_cast<std::size_t>(shape_.directions()) *
-           static_cast<std::size_t>(shape_.micro_batches) * stages_;
-  }
-  [[nodiscard]] std::size_t at(const Pass& pass, int stage) const {
-    const int micro_batch = shape_.direction_of(pass) * shape_.micro_batches + pass.micro_batch;
-    return static_cast<std::size_t>(micro_batch) * stages_ + static_cast<std::size_t>(stage);
-  }
-
-  const PipelineShape& shape_;
-  std::size_t stages_;
-  std::vector<std::optional<SimTime>> forwards_;
-  std::vector<std::optional<SimTime>> gradients_;
-};
-
 class Runner {
  public:
   Runner(const PipelineShape& shape, const PipelineTimes& times)
-      : shape_(shape), times_(times), results_(shape) {
+      : shape_(shape),
+        times_(times),
+        forwards_(as_index(shape.directions()) * as_index(shape.micro_batches) *
+                  as_index(shape.stages())),
+        gradients_(forwards_.size()) {
     for (int rank = 0; rank < shape.ranks; ++rank) {
       ranks_.push_back({.passes = passes_of(shape, rank)});
     }
@@ -102,10 +73,6 @@ class Runner {
     if (!input.is_there) {
       return false;
     }
-    if (count == 2) {
-      duration =
-          SimTime(std::llround(static_cast<double>(duration.picoseconds()) * times_.pair_share));
-    }
     const bool occupies = times_.transfers == PipelineTransfers::Synchronous;
     SimTime start = std::max(rank.free, input.at);
     if (occupies) {
@@ -118,27 +85,33 @@ class Runner {
       done.push_back({.pass = pass, .start = start, .end = end});
       const int stage = shape_.stage_of(index, pass.chunk);
       if (pass.kind == PassKind::Forward) {
-        results_.forward(pass, stage) = end;
+        forwards_[at(pass, stage)] = end;
       } else if (pass.kind != PassKind::WeightGradient) {
-        results_.gradient(pass, stage) = end;
+        gradients_[at(pass, stage)] = end;
       }
     }
     rank.next += count;
     return true;
   }
 
+  // Index of a result, by direction, micro-batch and stage.
+  [[nodiscard]] std::size_t at(const Pass& pass, int stage) const {
+    const int micro_batch = shape_.direction_of(pass) * shape_.micro_batches + pass.micro_batch;
+    return as_index(micro_batch) * as_index(shape_.stages()) + as_index(stage);
+  }
+
   void add_input(int rank, const Pass& pass, Input& input) {
     const int stage = shape_.stage_of(rank, pass.chunk);
     if (pass.kind == PassKind::Forward) {
       if (stage > 0) {
-        add_input(rank, results_.forward(pass, stage - 1), shape_.rank_of(stage - 1, pass), input);
+        add_input(rank, forwards_[at(pass, stage - 1)], shape_.rank_of(stage - 1, pass), input);
       }
     } else if (pass.kind == PassKind::WeightGradient) {
-      add_input(rank, results_.gradient(pass, stage), rank, input);
+      add_input(rank, gradients_[at(pass, stage)], rank, input);
     } else {
-      add_input(rank, results_.forward(pass, stage), rank, input);
+      add_input(rank, forwards_[at(pass, stage)], rank, input);
       if (stage + 1 < shape_.stages()) {
-        add_input(rank, results_.gradient(pass, stage + 1), shape_.rank_of(stage + 1, pass), input);
+        add_input(rank, gradients_[at(pass, stage + 1)], shape_.rank_of(stage + 1, pass), input);
       }
     }
   }
@@ -156,12 +129,10 @@ class Runner {
 
   // Returns the time of a transfer from another rank; nothing otherwise.
   [[nodiscard]] SimTime transfer_time(int from, int to) const {
-    if (from == to) {
+    if (from == to || times_.transfer_to_neighbour.empty()) {
       return {};
     }
-    return times_.transfer_to_neighbour.empty()
-               ? times_.transfer
-               : times_.transfer_to_neighbour[neighbour_index(from, to, shape_.ranks)];
+    return times_.transfer_to_neighbour[neighbour_index(from, to, shape_.ranks)];
   }
 
   // Returns the time of the message that follows the pass, if it goes to another rank.
@@ -191,7 +162,9 @@ class Runner {
 
   const PipelineShape& shape_;
   const PipelineTimes& times_;
-  Results results_;
+  // The times when the results of passes are there.
+  std::vector<std::optional<SimTime>> forwards_;
+  std::vector<std::optional<SimTime>> gradients_;
   std::vector<Rank> ranks_;
 };
 
@@ -200,19 +173,9 @@ class Runner {
 SimTime PipelineTimeline::makespan() const {
   SimTime end;
   for (const std::vector<TimedPass>& passes : ranks) {
-    for (const TimedPass& pass : passes) {
-      end = std::max(end, pass.end);
-    }
+    end = std::max(end, passes.back().end);
   }
   return end;
-}
-
-SimTime PipelineTimeline::longest_span() const {
-  SimTime longest;
-  for (const std::vector<TimedPass>& passes : ranks) {
-    longest = std::max(longest, passes.back().end - passes.front().start);
-  }
-  return longest;
 }
 
 SimTime PipelineTimeline::busy(int rank) const {
@@ -222,26 +185,6 @@ SimTime PipelineTimeline::busy(int rank) const {
     sum += pass.pass.with_next ? SimTime() : pass.end - pass.start;
   }
   return sum;
-}
-
-int PipelineTimeline::max_activations(int rank) const {
-  // At one instant, what ends is freed before what starts is held.
-  std::vector<std::pair<SimTime, int>> changes;
-  for (const TimedPass& pass : ranks[static_cast<std::size_t>(rank)]) {
-    if (pass.pass.kind == PassKind::Forward) {
-      changes.emplace_back(pass.start, 1);
-    } else if (pass.pass.kind != PassKind::InputGradient) {
-      changes.emplace_back(pass.end, -1);
-    }
-  }
-  std::sort(changes.begin(), changes.end());
-  int held = 0;
-  int max = 0;
-  for (const auto& [time, change] : changes) {
-    held += change;
-    max = std::max(max, held);
-  }
-  return max;
 }
 
 std::size_t neighbour_index(int from, int to, int ranks) {

@@ -22,11 +22,10 @@ enum class PipelineTransfers : std::uint8_t {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  SimTime transfer;  // Time of an activation or its gradient to another rank,
-  // or of each rank to each of its neighbours, by neighbour_index(), where they are not all alike.
+  // Times of an activation or its gradient from each rank to each of its neighbours, by
+  // neighbour_index(); empty: none takes any.
   std::vector<SimTime> transfer_to_neighbour = {};
   PipelineTransfers transfers = PipelineTransfers::Asynchronous;
-  double pair_share = 1.0;  // Share of the sum of its passes that a pair takes (DualPipe).
 };
 
 struct TimedPass {
@@ -40,17 +39,11 @@ struct PipelineTimeline {
 
   // Returns the time from the first start, at zero, to the last end.
   [[nodiscard]] SimTime makespan() const;
-  // The longest time from the first start to the last end of one rank: the step where no barrier
-  // comes before the optimizer.
-  [[nodiscard]] SimTime longest_span() const;
   // Passes of the rank, without what it waits; transfers of its own count as waiting.
   [[nodiscard]] SimTime busy(int rank) const;
-  // Forward passes whose activations the rank holds at once, from the start of the forward to the
-  // end of the gradient of the weights.
-  [[nodiscard]] int max_activations(int rank) const;
 };
 
-// `times` has one entry for each stage of the shape, and none or one for each pair of ranks.
+// `times` has one entry for each stage of the shape, and none or two for each rank.
 [[nodiscard]] PipelineTimeline run_pipeline(const PipelineShape& shape, const PipelineTimes& times);
 
 }  // namespace trainyard

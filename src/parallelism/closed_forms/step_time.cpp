@@ -4,25 +4,38 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "parallelism/closed_forms/pipeline_timeline.h"
-#include "parallelism/closed_forms/stage_transfers.h"
-#include "parallelism/closed_forms/step_passes.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
-#include "parallelism/walk/bucket_size.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
-#include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard {
 namespace {
+
+// Passes of a part of the model, with their traffic.
+struct StepPasses {
+  StepParts forward;
+  StepParts input_gradient;
+  StepParts weight_gradient;
+
+  StepPasses& operator+=(const StepPasses& other) {
+    forward += other.forward;
+    input_gradient += other.input_gradient;
+    weight_gradient += other.weight_gradient;
+    return *this;
+  }
+  [[nodiscard]] SimTime backward() const {
+    return input_gradient.total() + weight_gradient.total();
+  }
+};
 
 class StepModel {
  public:
@@ -31,7 +44,8 @@ class StepModel {
         plan_(job.plan),
         operators_(job.rates),
         times_(times),
-        memo_(job.model, job.loads) {}
+        memo_(job.model, job.loads),
+        places_(expert_places(job)) {}
 
   StepTime run();
 
@@ -43,7 +57,10 @@ class StepModel {
   [[nodiscard]] SimTime exchange(const std::vector<UnitCall>& calls);
   void add_exchanges(const ModelUnit& unit, StepPasses& passes);
   // Returns what shows of traffic beside so much computation.
-  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
+  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window, bool overlaps) const;
+  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const {
+    return exposed(traffic, window, job_.overlap.data);
+  }
   void add_sharded(const ModelUnit& unit, StepPasses& passes);
   void add_activation_copies(const ModelUnit& unit, StepPasses& passes) const;
   // Returns the time of what is computed again; `forward` is that of the forward pass.
@@ -54,16 +71,12 @@ class StepModel {
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
   [[nodiscard]] StepPasses of_rank(int rank) const;
-  [[nodiscard]] const RankParameters& parameters_of_rank(int rank) const {
-    return parameters_[static_cast<std::size_t>(rank)];
-  }
   // Micro-batches whose passes hide the traffic of gradients and weights.
   [[nodiscard]] double window() const;
   [[nodiscard]] SimTime exposed_data();
   // Gradients on their way to the host that show.
   [[nodiscard]] SimTime exposed_gradients(int rank);
   void add_optimizer(StepParts& parts);
-  [[nodiscard]] SimTime optimizer() const;
 
   const StepJob& job_;
   const ParallelPlan& plan_;
@@ -73,7 +86,7 @@ class StepModel {
   std::vector<StepPasses> passes_;          // Passes by stage.
   std::vector<RankParameters> parameters_;  // Parameters by rank of the pipeline.
   LayerMemo<StepPasses> memo_;
-  std::optional<ExpertDomains> places_;
+  ExpertDomains places_;
   std::map<RankGroupKind, std::vector<int>> groups_;
 };
 
@@ -127,8 +140,8 @@ SimTime StepModel::exchange(const std::vector<UnitCall>& calls) {
   SimTime longest;
   for (const auto& [call, path, part, slowdown] : calls) {
     const std::vector<int>& ranks = path == ExpertPath::Group    ? group(RankGroupKind::Expert)
-                                    : path == ExpertPath::Domain ? places_->domain
-                                                                 : places_->rail;
+                                    : path == ExpertPath::Domain ? places_.domain
+                                                                 : places_.rail;
     longest = std::max(longest, times_.collective(call.operation, ranks,
                                                   Bytes(call.elements) * call.element_bytes));
   }
@@ -137,27 +150,19 @@ SimTime StepModel::exchange(const std::vector<UnitCall>& calls) {
 
 // Overlapped, both ways are beside the work of another micro-batch.
 void StepModel::add_exchanges(const ModelUnit& unit, StepPasses& passes) {
-  if (plan_.expert > 1 && !places_) {
-    places_ = expert_places(job_, group(RankGroupKind::Expert));
-  }
-  const Exchanges exchanges = exchanges_of(job_, unit, places_.value_or(ExpertDomains()));
+  const Exchanges exchanges = exchanges_of(job_, unit, places_);
   if (exchanges.back.empty()) {
     return;
   }
   const SimTime back = exchange(exchanges.back);
   const SimTime there = exchanges.there == exchanges.back ? back : exchange(exchanges.there);
-  const auto shown = [&](SimTime window) {
-    const SimTime traffic = there + back;
-    return job_.overlap.expert ? difference_or_zero(traffic, window) +
-                                     scaled(std::min(traffic, window), job_.rates.overlapped_data)
-                               : traffic;
-  };
-  passes.forward[StepPart::Expert] += shown(passes.forward.total());
-  passes.input_gradient[StepPart::Expert] += shown(passes.backward());
+  const bool overlaps = job_.overlap.expert;
+  passes.forward[StepPart::Expert] += exposed(there + back, passes.forward.total(), overlaps);
+  passes.input_gradient[StepPart::Expert] += exposed(there + back, passes.backward(), overlaps);
 }
 
-SimTime StepModel::exposed(SimTime traffic, SimTime window) const {
-  if (!job_.overlap.data) {
+SimTime StepModel::exposed(SimTime traffic, SimTime window, bool overlaps) const {
+  if (!overlaps) {
     return traffic;
   }
   return difference_or_zero(traffic, window) +
@@ -233,7 +238,6 @@ StepPasses StepModel::stage(const PipelineStage& stage) {
 
 PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
   PipelineTimes times{.stages = {},
-                      .transfer = {},
                       .transfer_to_neighbour = std::move(transfers),
                       .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
                                                          : PipelineTransfers::Synchronous};
@@ -291,7 +295,7 @@ SimTime StepModel::exposed_data() {
   const double micro_batches = window();
   SimTime max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    const DataCalls calls = data_calls(parameters_of_rank(rank), plan_, job_.software);
+    const DataCalls calls = data_calls(parameters_[as_index(rank)], plan_, job_.software);
     const StepPasses passes = of_rank(rank);
     const SimTime shown =
         exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
@@ -306,18 +310,10 @@ SimTime StepModel::exposed_data() {
   return max;
 }
 
-SimTime StepModel::optimizer() const {
-  double max = 0.0;
-  for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    max = std::max(max, updated_parameters(parameters_of_rank(rank), plan_));
-  }
-  return operators_.memory(max * job_.software.optimizer_bytes);
-}
-
 // Buckets go down one after the other once they are reduced: what is longer than that and the
 // window shows, and the last bucket in any case.
 SimTime StepModel::exposed_gradients(int rank) {
-  const RankParameters& parameters = parameters_of_rank(rank);
+  const RankParameters& parameters = parameters_[as_index(rank)];
   const auto down = [&](std::int64_t owned) {
     return job_.host->copy_to_host(Bytes(owned) * gradient_bytes(plan_, job_.software));
   };
@@ -335,13 +331,17 @@ SimTime StepModel::exposed_gradients(int rank) {
 
 void StepModel::add_optimizer(StepParts& parts) {
   if (!plan_.offload.optimizer) {
-    parts[StepPart::Optimizer] = optimizer();
+    double most = 0.0;
+    for (const RankParameters& parameters : parameters_) {
+      most = std::max(most, updated_parameters(parameters, plan_));
+    }
+    parts[StepPart::Optimizer] = operators_.memory(most * job_.software.optimizer_bytes);
     return;
   }
   HostUpdate max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     HostUpdate update =
-        host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
+        host_update(host_tiles(owned_parameters(parameters_[as_index(rank)], plan_),
                                job_.software.optimizer_bytes, plan_.element_bytes, *job_.host));
     update.copies += exposed_gradients(rank);
     if (update.total() > max.total()) {
@@ -369,7 +369,7 @@ StepTime StepModel::run() {
     }
   }
   StepParts& parts = result.parts;
-  const auto& passes = without_transfers.ranks[static_cast<std::size_t>(result.critical_rank)];
+  const auto& passes = without_transfers.ranks[as_index(result.critical_rank)];
   parts = parts_of(passes, result.critical_rank);
   parts[StepPart::Bubble] = without_transfers.makespan() - parts.total();
   parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
@@ -392,9 +392,28 @@ void complete(StepTime& step, SimTime fixed, std::span<const int> server_of_rank
   step.time = step.parts.total();
 }
 
+std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
+  const ParallelPlan& plan = job.plan;
+  const int count = plan.pipeline;
+  std::vector<SimTime> result(2 * as_index(count));
+  if (count == 1) {
+    return result;
+  }
+  const std::vector<int> ranks = widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank);
+  const Bytes size = transfer_size(job.model, plan, job.software.scatter_gather);
+  const int pairs = plan.schedule->layout.is_ring ? count : count - 1;
+  for (int one = 0; one < pairs; ++one) {
+    const int next = (one + 1) % count;
+    for (const auto& [from, to] : {std::pair(one, next), std::pair(next, one)}) {
+      result[neighbour_index(from, to, count)] =
+          times.transfer(ranks[as_index(from)], ranks[as_index(to)], size);
+    }
+  }
+  return result;
+}
+
 StepTime step_time(const StepJob& job, GroupTimes& times) {
-  CHECK(job.server_of_rank.size() == static_cast<std::size_t>(job.plan.ranks()),
-        "a server for each rank");
+  CHECK(job.server_of_rank.size() == as_index(job.plan.ranks()), "a server for each rank");
   check_modelled(job);
   return StepModel(job, times).run();
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "parallelism/operators/step_parts.h"
 #include "parallelism/traffic/group_times.h"
@@ -29,6 +30,11 @@ struct StepTime {
 // time that servers lose by waiting for each other; sums the parts up.
 void complete(StepTime& step, SimTime fixed, std::span<const int> server_of_rank,
               bool has_jitter = false);
+
+// Returns the times that PipelineTimes::transfer_to_neighbour takes, in the pipeline on most
+// servers; zero between the last rank and the first where no message goes. Some pairs are in one
+// server or below one leaf while others are not.
+[[nodiscard]] std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times);
 
 // Throws as check_modelled().
 [[nodiscard]] StepTime step_time(const StepJob& job, GroupTimes& times);

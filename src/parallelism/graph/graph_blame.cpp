@@ -20,7 +20,9 @@ class Blame {
   // `operations` are those of the rank.
   [[nodiscard]] StepParts of_rank(int rank, std::vector<OperationId> operations) {
     StepParts parts;
-    sort_by_start(operations);
+    std::sort(operations.begin(), operations.end(), [&](OperationId a, OperationId b) {
+      return std::make_tuple(timing(a).start, a) < std::make_tuple(timing(b).start, b);
+    });
     list_exposed(operations);
     SimTime cursor;
     std::optional<OperationId> last;
@@ -33,7 +35,7 @@ class Blame {
       }
       const GraphTiming& of_this = timing(id);
       if (of_this.start > cursor) {
-        add_before(id, rank, cursor, of_this.start, parts);
+        add_chain(of_this.cause, rank, cursor, of_this.start, parts);
         cursor = of_this.start;
       }
       if (of_this.end > cursor) {
@@ -44,9 +46,8 @@ class Blame {
       }
     }
     if (last && timing(*last).end > cursor) {
-      const SimTime end = timing(*last).end;
-      add_operation(*last, rank, cursor, end, parts);
-      cursor = end;
+      add_chain(last, rank, cursor, timing(*last).end, parts);
+      cursor = timing(*last).end;
     }
     add_idle(StepPart::Bubble, cursor, result_.finish, parts);
     return parts;
@@ -93,50 +94,23 @@ class Blame {
     return result_.timings[id.value()];
   }
 
-  void sort_by_start(std::vector<OperationId>& operations) const {
-    std::sort(operations.begin(), operations.end(), [&](OperationId a, OperationId b) {
-      return std::make_tuple(timing(a).start, a) < std::make_tuple(timing(b).start, b);
-    });
-  }
-
   // A call that the rank takes part in is its own, whoever's end the chain came to.
   [[nodiscard]] StepPart part_of(OperationId id, int rank) const {
     const GraphOperation& operation = graph_.operation(id);
-    switch (operation.kind) {
-      case GraphOperationKind::Compute:
-        break;
-      case GraphOperationKind::Host:
-        if (graph_.rank_of(id) == rank) {
-          return operation.part;
-        }
-        break;
-      case GraphOperationKind::Collective: {
-        const auto& ranks = graph_.communicators()[operation.call.communicator.value()].ranks;
-        if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
-          return operation.part;
-        }
-        break;
-      }
-      case GraphOperationKind::Send:
-      case GraphOperationKind::Receive:
-        return operation.part;
+    bool is_own = operation.kind != GraphOperationKind::Compute;
+    if (operation.kind == GraphOperationKind::Host) {
+      is_own = graph_.rank_of(id) == rank;
+    } else if (operation.kind == GraphOperationKind::Collective) {
+      const auto& ranks = graph_.communicators()[operation.call.communicator.value()].ranks;
+      is_own = std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
-    return StepPart::Bubble;
+    return is_own ? operation.part : StepPart::Bubble;
   }
 
-  // Adds the operation that made this one ready last, back to `from`.
-  void add_before(OperationId id, int rank, SimTime from, SimTime to, StepParts& parts) const {
-    const std::optional<OperationId> cause = timing(id).cause;
-    if (cause) {
-      add_operation(*cause, rank, from, to, parts);
-    } else {
-      add_idle(StepPart::Bubble, from, to, parts);
-    }
-  }
-
-  // The operation ends at `to`.
-  void add_operation(OperationId id, int rank, SimTime from, SimTime to, StepParts& parts) const {
-    std::optional<OperationId> at = id;
+  // Adds the operation that ends at `to`, and what made it and those before it ready last, back to
+  // `from`.
+  void add_chain(std::optional<OperationId> at, int rank, SimTime from, SimTime to,
+                 StepParts& parts) const {
     while (at && to > from) {
       const GraphTiming& of_this = timing(*at);
       const SimTime start = std::clamp(of_this.start, from, to);
@@ -184,18 +158,14 @@ StepParts shared_out(const StepParts& parts, SimTime total) {
 std::vector<StepParts> blame_of(const OperationGraph& graph, const GraphResult& result,
                                 const GraphRunOptions& options) {
   CHECK(result.finished(), "a run that did not end has no blame");
-  std::vector<std::vector<OperationId>> of_rank(graph.present().size());
-  const auto index_of = [&](int rank) {
-    const auto found = std::lower_bound(graph.present().begin(), graph.present().end(), rank);
-    return static_cast<std::size_t>(found - graph.present().begin());
-  };
+  std::vector<std::vector<OperationId>> of_rank(as_index(graph.ranks()));
   for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
-    of_rank[index_of(graph.rank_of(OperationId(id)))].emplace_back(id);
+    of_rank[as_index(graph.rank_of(OperationId(id)))].emplace_back(id);
   }
   Blame blame(graph, result, options);
   std::vector<StepParts> all;
-  for (std::size_t index = 0; index < of_rank.size(); ++index) {
-    all.push_back(blame.of_rank(graph.present()[index], std::move(of_rank[index])));
+  for (const int rank : graph.present()) {
+    all.push_back(blame.of_rank(rank, std::move(of_rank[as_index(rank)])));
     CHECK(all.back().total() == result.finish, "the parts of a rank add up to the run");
   }
   return all;
@@ -207,24 +177,6 @@ std::size_t busiest_of(std::span<const StepParts> ranks) {
         return a[StepPart::Bubble] < b[StepPart::Bubble];
       });
   return static_cast<std::size_t>(busiest - ranks.begin());
-}
-
-std::vector<CriticalSpan> critical_path(const OperationGraph& graph, const GraphResult& result) {
-  CHECK(result.finished(), "a run that did not end has no critical path");
-  std::optional<OperationId> at;
-  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
-    if (!at || result.timings[id].end > result.timings[at->value()].end) {
-      at = OperationId(id);
-    }
-  }
-  std::vector<CriticalSpan> path;
-  while (at) {
-    const GraphTiming& timing = result.timings[at->value()];
-    path.push_back({.operation = *at, .start = timing.start, .end = timing.end});
-    at = timing.starter ? result.timings[timing.starter->value()].cause : timing.cause;
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
 }
 
 }  // namespace trainyard

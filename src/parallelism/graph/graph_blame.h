@@ -27,17 +27,6 @@ namespace trainyard {
 // Returns the index of the parts of the rank that waits least for others, the first of equal ones.
 [[nodiscard]] std::size_t busiest_of(std::span<const StepParts> ranks);
 
-struct CriticalSpan {
-  OperationId operation;
-  SimTime start;
-  SimTime end;
-};
-
-// The chain of operations that made the run as long as it was, from its beginning to its end: each
-// ends when the next one begins, but for the first, before which nothing ran.
-[[nodiscard]] std::vector<CriticalSpan> critical_path(const OperationGraph& graph,
-                                                      const GraphResult& result);
-
 // `parts` cut or stretched to add up to `total`, in proportion; what rounding leaves goes to the
 // largest.
 [[nodiscard]] StepParts shared_out(const StepParts& parts, SimTime total);

@@ -14,31 +14,24 @@ SimTime scaled_time(SimTime time, std::int64_t ppm) {
   return SimTime(static_cast<std::int64_t>((product + kPartsPerMillion / 2) / kPartsPerMillion));
 }
 
-// The time of a part of computation `id`.
-SimTime computed_time(SimTime time, const OperationGraph& graph, OperationId id,
-                      const GraphRunOptions& options) {
-  if (!options.compute_ppm.empty()) {
-    time = scaled_time(time, options.compute_ppm[static_cast<std::size_t>(graph.rank_of(id))]);
-  }
-  if (!options.operation_ppm.empty()) {
-    time = scaled_time(time, options.operation_ppm[id.value()]);
-  }
-  return time;
-}
-
 }  // namespace
 
 StepParts compute_parts(const OperationGraph& graph, OperationId id,
                         const GraphRunOptions& options) {
   const GraphOperation& operation = graph.operation(id);
   StepParts parts;
-  if (!operation.mix) {
-    parts[operation.part] = computed_time(operation.time, graph, id, options);
-    return parts;
+  if (operation.mix) {
+    parts = graph.mixes()[*operation.mix];
+  } else {
+    parts[operation.part] = operation.time;
   }
-  parts = graph.mixes()[*operation.mix];
   for (SimTime& time : parts.times) {
-    time = computed_time(time, graph, id, options);
+    if (!options.compute_ppm.empty()) {
+      time = scaled_time(time, options.compute_ppm[as_index(graph.rank_of(id))]);
+    }
+    if (!options.operation_ppm.empty()) {
+      time = scaled_time(time, options.operation_ppm[id.value()]);
+    }
   }
   return parts;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/graph/graph_jobs.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +8,6 @@
 
 #include "parallelism/graph/graph_run.h"
 #include "sim/check.h"
-#include "sim/config_error.h"
 #include "sim/event.h"
 
 namespace trainyard {
@@ -33,10 +30,7 @@ class JobsRun final : private EventHandler {
     simulator_.run();
     for (const Step& step : running_) {
       if (!step.run->has_ended()) {
-        const GraphResult result = step.run->result();
-        throw ConfigError(fmt::format("{}: expected a step that ends, found that {} ({} wait)",
-                                      jobs_[step.job].name, result.waits.front().text,
-                                      result.waits.size()));
+        check_finished(step.run->result(), jobs_[step.job].name + ": expected a step that ends");
       }
     }
     return std::move(times_);

@@ -7,16 +7,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "sim/check.h"
-
 namespace trainyard {
 namespace {
-
-enum class GraphEvent : std::uint64_t {
-  Compute,
-  Meeting,
-  End,  // End of something whose time was known.
-};
 
 // Kind, generation and index of an event.
 std::uint64_t token_of(GraphEvent event, std::uint32_t generation, std::uint32_t index) {
@@ -164,11 +156,11 @@ void GraphRun::start_compute(OperationId id) {
   timing(id).start = now();
   const SimTime work = compute_parts(graph_, id, options_).total();
   WorkProgress& progress = operations_[id.value()].progress;
-  progress = {.left = grains_of(work), .factor_ppm = kPartsPerMillion, .since = now()};
+  progress = {.left = grains_of(work), .since = now()};
   RankState& rank = rank_of(id);
   rank.computing.push_back(id);
   if (rank.slowing.empty()) {
-    schedule_compute(id);
+    schedule(GraphEvent::Compute, id.value(), progress);
   } else {
     progress.factor_ppm = 0;  // Not scheduled yet.
     change_speeds(rank);
@@ -177,10 +169,9 @@ void GraphRun::start_compute(OperationId id) {
 
 void GraphRun::end_compute(OperationId id) {
   RankState& rank = rank_of(id);
-  rank.computing.erase(std::find(rank.computing.begin(), rank.computing.end(), id));
+  std::erase(rank.computing, id);
   GraphTiming& of_this = timing(id);
-  const SimTime work = compute_parts(graph_, id, options_).total();
-  of_this.slowed = now() - of_this.start - work;
+  of_this.slowed = now() - of_this.start - compute_parts(graph_, id, options_).total();
   end(id);
   // Operations that start now on the same rank keep the speeds as they are: start them first.
   run_ready();
@@ -189,35 +180,29 @@ void GraphRun::end_compute(OperationId id) {
   }
 }
 
-void GraphRun::schedule_compute(OperationId id) {
-  WorkProgress& progress = operations_[id.value()].progress;
-  ++progress.generation;
-  simulator_.schedule(progress.time_left(), *this,
-                      token_of(GraphEvent::Compute, progress.generation, id.value()));
+void GraphRun::begin(OperationId id, OperationId starter) {
+  timing(id).start = now();
+  if (timing(id).ready < now()) {
+    timing(id).starter = starter;
+  }
 }
 
-void GraphRun::schedule_call(std::uint32_t meeting) {
-  WorkProgress& progress = states_[meeting].progress;
+void GraphRun::schedule(GraphEvent event, std::uint32_t index, WorkProgress& progress) {
   ++progress.generation;
-  simulator_.schedule(progress.time_left(), *this,
-                      token_of(GraphEvent::Meeting, progress.generation, meeting));
+  simulator_.schedule(progress.time_left(), *this, token_of(event, progress.generation, index));
 }
 
 std::int64_t GraphRun::slowdown_of(std::uint32_t meeting) const {
   return graph_.operation(meetings_.meetings[meeting].members.front()).call.slowdown_ppm;
 }
 
-std::int64_t GraphRun::factor_of(const RankState& rank) const {
-  std::int64_t max = 0;
-  for (const std::uint32_t meeting : rank.slowing) {
-    max = std::max(max, slowdown_of(meeting));
-  }
-  return kPartsPerMillion + max;
-}
-
 // Runs after what runs on the rank has changed.
 void GraphRun::change_speeds(RankState& rank) {
-  const std::int64_t factor = factor_of(rank);
+  std::int64_t slowdown = 0;
+  for (const std::uint32_t meeting : rank.slowing) {
+    slowdown = std::max(slowdown, slowdown_of(meeting));
+  }
+  const std::int64_t factor = kPartsPerMillion + slowdown;
   for (const OperationId id : rank.computing) {
     WorkProgress& progress = operations_[id.value()].progress;
     if (progress.factor_ppm != factor) {
@@ -225,10 +210,10 @@ void GraphRun::change_speeds(RankState& rank) {
         progress.catch_up(now());
       }
       progress.factor_ppm = factor;
-      schedule_compute(id);
+      schedule(GraphEvent::Compute, id.value(), progress);
     }
     for (const std::uint32_t meeting : rank.slowing) {
-      if (slowdown_of(meeting) == factor - kPartsPerMillion) {
+      if (slowdown_of(meeting) == slowdown) {
         const OperationId first = meetings_.meetings[meeting].members.front();
         timing(id).slowed_by = graph_.operation(first).part;
       }
@@ -236,7 +221,7 @@ void GraphRun::change_speeds(RankState& rank) {
   }
   for (const std::uint32_t meeting : rank.slowing) {
     MeetingState& state = states_[meeting];
-    if (!state.has_time) {
+    if (!state.time) {
       continue;
     }
     const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
@@ -247,7 +232,7 @@ void GraphRun::change_speeds(RankState& rank) {
     if (state.progress.factor_ppm != wanted) {
       state.progress.catch_up(now());
       state.progress.factor_ppm = wanted;
-      schedule_call(meeting);
+      schedule(GraphEvent::Meeting, meeting, state.progress);
     }
   }
 }
@@ -257,20 +242,15 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   state.has_started = true;
   const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
   for (const OperationId id : members) {
-    timing(id).start = now();
-    if (timing(id).ready < now()) {
-      timing(id).starter = last;
-    }
+    begin(id, last);
   }
   const GraphCall& call = graph_.operation(last).call;
   const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
   const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
-  const std::optional<SimTime> time = is_free ? SimTime() : traffic_.call_time(communicator, call);
-  state.has_time = time.has_value();
-  state.progress = {
-      .left = grains_of(time.value_or(SimTime())), .factor_ppm = kPartsPerMillion, .since = now()};
-  if (time) {
-    schedule_call(meeting);
+  state.time = is_free ? SimTime() : traffic_.call_time(communicator, call);
+  state.progress = {.left = grains_of(state.time.value_or(SimTime())), .since = now()};
+  if (state.time) {
+    schedule(GraphEvent::Meeting, meeting, state.progress);
   } else {
     traffic_.start_call(communicator, call, *this, token_of(GraphEvent::Meeting, 0, meeting));
   }
@@ -285,10 +265,7 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
 void GraphRun::end_call(std::uint32_t meeting) {
   const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
   for (const OperationId id : members) {
-    std::vector<std::uint32_t>& slowing = rank_of(id).slowing;
-    const auto found = std::find(slowing.begin(), slowing.end(), meeting);
-    if (found != slowing.end()) {
-      slowing.erase(found);
+    if (std::erase(rank_of(id).slowing, meeting) > 0) {
       change_speeds(rank_of(id));
     }
   }
@@ -305,12 +282,8 @@ void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
   const bool sends = graph_.operation(id).kind == GraphOperationKind::Send;
   if (ends.members.size() == 2 && operation.message.handover == Handover::Rendezvous) {
     if (state.ready == 2) {
-      const OperationId other = sends ? ends.members.back() : ends.members.front();
-      if (timing(other).ready < now()) {
-        timing(other).starter = id;
-      }
-      timing(other).start = now();
-      timing(id).start = now();
+      begin(ends.members.front(), id);
+      begin(ends.members.back(), id);
       send_message(meeting);
     }
     return;
@@ -341,10 +314,7 @@ void GraphRun::send_message(std::uint32_t meeting) {
   if (message.handover != Handover::Rendezvous && ends.members.size() == 2) {
     const OperationId target = ends.members.back();
     if (operations_[target.value()].is_ready) {
-      timing(target).start = now();
-      if (timing(target).ready < now()) {
-        timing(target).starter = source;
-      }
+      begin(target, source);
       receive(target, meeting);
     }
   }
@@ -392,32 +362,24 @@ void GraphRun::list_waits() {
 }
 
 // Returns the wait of the first operation of a stream that has not ended.
-GraphWait GraphRun::wait_of(OperationId id) const {
-  GraphWait wait{.operation = id, .waits_for = {}, .text = {}};
+std::string GraphRun::wait_of(OperationId id) const {
   std::string reason = "the network";
   if (!operations_[id.value()].is_ready) {
     for (const GraphDependency& dependency : graph_.dependencies()) {
       if (dependency.after == id && !operations_[dependency.before.value()].has_ended) {
-        wait.waits_for = dependency.before;
+        reason = graph_.describe(dependency.before);
         break;
       }
     }
   } else if (const auto meeting = meetings_.of_operation[id.value()];
              meeting && !states_[*meeting].has_started) {
-    const GraphMeeting& ends = meetings_.meetings[*meeting];
-    for (const OperationId member : ends.members) {
-      if (!operations_[member.value()].is_ready) {
-        wait.waits_for = member;
-        break;
-      }
-    }
-    reason = "a rank that never comes";
+    const std::vector<OperationId>& members = meetings_.meetings[*meeting].members;
+    const auto missing = std::find_if(members.begin(), members.end(), [&](OperationId member) {
+      return !operations_[member.value()].is_ready;
+    });
+    reason = missing == members.end() ? "a rank that never comes" : graph_.describe(*missing);
   }
-  if (wait.waits_for) {
-    reason = graph_.describe(*wait.waits_for);
-  }
-  wait.text = fmt::format("{} waits for {}", graph_.describe(id), reason);
-  return wait;
+  return fmt::format("{} waits for {}", graph_.describe(id), reason);
 }
 
 }  // namespace trainyard

@@ -18,6 +18,12 @@
 
 namespace trainyard {
 
+enum class GraphEvent : std::uint64_t {
+  Compute,
+  Meeting,
+  End,  // End of something whose time was known.
+};
+
 class GraphRun final : private EventHandler {
  public:
   // The arguments must outlive this, and this the events of the simulator.
@@ -41,8 +47,7 @@ class GraphRun final : private EventHandler {
   struct MeetingState {
     std::uint32_t ready = 0;
     bool has_started = false;
-    std::optional<SimTime> time;  // Time of a message, when known.
-    bool has_time = false;        // False for a call: it ends by its progress.
+    std::optional<SimTime> time;  // When known; of a call without slowdowns.
     WorkProgress progress;
   };
   struct RankState {
@@ -69,12 +74,12 @@ class GraphRun final : private EventHandler {
   void message_arrived(std::uint32_t meeting);
   void receive(OperationId id, std::uint32_t meeting);
   void change_speeds(RankState& rank);
-  void schedule_compute(OperationId id);
-  void schedule_call(std::uint32_t meeting);
-  [[nodiscard]] std::int64_t factor_of(const RankState& rank) const;
+  // Starts what its partners may have let wait until `starter` was ready.
+  void begin(OperationId id, OperationId starter);
+  void schedule(GraphEvent event, std::uint32_t index, WorkProgress& progress);
   [[nodiscard]] std::int64_t slowdown_of(std::uint32_t meeting) const;
   void list_waits();
-  [[nodiscard]] GraphWait wait_of(OperationId id) const;
+  [[nodiscard]] std::string wait_of(OperationId id) const;
 
   Simulator& simulator_;
   const OperationGraph& graph_;

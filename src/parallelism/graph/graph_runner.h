@@ -13,6 +13,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parallelism/graph/graph_compute.h"
@@ -35,17 +36,11 @@ struct GraphTiming {
   StepPart slowed_by = StepPart::Data;
 };
 
-// A wait in a run that did not end.
-struct GraphWait {
-  OperationId operation;
-  std::optional<OperationId> waits_for;  // Nothing: a rank that never comes, or the network.
-  std::string text;                      // "rank 0, compute: a waits for rank 1, compute: b".
-};
-
 struct GraphResult {
   std::vector<GraphTiming> timings;  // Indexed by operation; zero for those that did not run.
   SimTime finish;                    // The last end.
-  std::vector<GraphWait> waits;      // Empty if everything ran. By stream.
+  // Waits by stream, "rank 0, compute: a waits for rank 1, compute: b"; empty if everything ran.
+  std::vector<std::string> waits;
 
   [[nodiscard]] bool finished() const { return waits.empty(); }
 };
@@ -54,5 +49,8 @@ struct GraphResult {
 // there. `traffic` must run on the same simulator.
 [[nodiscard]] GraphResult run_graph(Simulator& simulator, const OperationGraph& graph,
                                     GraphTraffic& traffic, const GraphRunOptions& options = {});
+
+// Throws ConfigError, "step: expected a step that ends, found that ...", unless everything ran.
+void check_finished(const GraphResult& result, std::string_view expected);
 
 }  // namespace trainyard

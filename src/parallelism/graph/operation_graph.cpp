@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -14,11 +15,44 @@ namespace trainyard {
 namespace {
 
 std::vector<int> all_ranks(int ranks) {
-  std::vector<int> all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    all.push_back(rank);
-  }
+  std::vector<int> all(as_index(ranks));
+  std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+// The dependencies that streams make, then those that were added.
+std::vector<GraphDependency> all_dependencies(const OperationGraph& graph) {
+  std::vector<GraphDependency> all;
+  std::vector<std::optional<OperationId>> last(graph.streams().size());
+  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
+    if (graph.stream_of(OperationId(id)).order != StreamOrder::Listed) {
+      continue;
+    }
+    std::optional<OperationId>& before = last[graph.operations()[id].stream.value()];
+    if (before) {
+      all.push_back({.before = *before, .after = OperationId(id)});
+    }
+    before = OperationId(id);
+  }
+  all.insert(all.end(), graph.dependencies().begin(), graph.dependencies().end());
+  return all;
+}
+
+GraphSuccessors successors_of(const std::vector<GraphDependency>& dependencies,
+                              std::size_t operations) {
+  GraphSuccessors result{.first = std::vector<std::size_t>(operations + 1),
+                         .next = std::vector<OperationId>(dependencies.size()),
+                         .waits = std::vector<std::uint32_t>(operations)};
+  for (const GraphDependency& each : dependencies) {
+    ++result.first[each.before.value() + 1];
+    ++result.waits[each.after.value()];
+  }
+  std::partial_sum(result.first.begin(), result.first.end(), result.first.begin());
+  std::vector<std::size_t> filled(result.first.begin(), result.first.end() - 1);
+  for (const GraphDependency& each : dependencies) {
+    result.next[filled[each.before.value()]++] = each.after;
+  }
+  return result;
 }
 
 class GraphCheck {
@@ -157,10 +191,8 @@ class GraphCheck {
   void check_cycles() {
     const std::size_t count = graph_.operations().size();
     std::vector<std::uint32_t> node(count);  // Indexed by operation.
-    for (std::uint32_t id = 0; id < count; ++id) {
-      node[id] = id;
-    }
-    std::vector<GraphDependency> edges(graph_.dependencies().begin(), graph_.dependencies().end());
+    std::iota(node.begin(), node.end(), 0U);
+    std::vector<GraphDependency> edges = all_dependencies(graph_);
     for (const GraphMeeting& meeting : meetings_.meetings) {
       const OperationId first = meeting.members.front();
       const GraphOperation& operation = graph_.operation(first);
@@ -173,60 +205,32 @@ class GraphCheck {
         node[id.value()] = first.value();
       }
     }
-    std::vector<std::optional<OperationId>> last(graph_.streams().size());
-    for (std::uint32_t id = 0; id < count; ++id) {
-      if (graph_.stream_of(OperationId(id)).order != StreamOrder::Listed) {
-        continue;
-      }
-      std::optional<OperationId>& before = last[graph_.operations()[id].stream.value()];
-      if (before) {
-        edges.push_back({.before = *before, .after = OperationId(id)});
-      }
-      before = OperationId(id);
-    }
     for (GraphDependency& edge : edges) {
       edge = {.before = OperationId(node[edge.before.value()]),
               .after = OperationId(node[edge.after.value()])};
     }
-    remove_all(node, std::move(edges));
-  }
-
-  void remove_all(const std::vector<std::uint32_t>& node, std::vector<GraphDependency> edges) {
     std::sort(edges.begin(), edges.end(), [](const GraphDependency& a, const GraphDependency& b) {
       return std::tie(a.before, a.after) < std::tie(b.before, b.after);
     });
-    std::vector<std::size_t> first(node.size() + 1, 0);
-    std::vector<std::uint32_t> waits(node.size(), 0);
-    for (const GraphDependency& edge : edges) {
-      ++first[edge.before.value() + 1];
-      ++waits[edge.after.value()];
-    }
-    for (std::size_t id = 0; id < node.size(); ++id) {
-      first[id + 1] += first[id];
-    }
+    GraphSuccessors left = successors_of(edges, count);
     std::vector<std::uint32_t> free;
-    std::size_t left = 0;
-    for (std::uint32_t id = 0; id < node.size(); ++id) {
-      if (node[id] == id) {
-        ++left;
-        if (waits[id] == 0) {
-          free.push_back(id);
-        }
+    for (std::uint32_t id = 0; id < count; ++id) {
+      if (left.waits[id] == 0) {
+        free.push_back(id);
       }
     }
     while (!free.empty()) {
       const std::uint32_t id = free.back();
       free.pop_back();
-      --left;
-      for (std::size_t edge = first[id]; edge < first[id + 1]; ++edge) {
-        const std::uint32_t after = edges[edge].after.value();
-        if (--waits[after] == 0) {
+      for (std::size_t edge = left.first[id]; edge < left.first[id + 1]; ++edge) {
+        const std::uint32_t after = left.next[edge].value();
+        if (--left.waits[after] == 0) {
           free.push_back(after);
         }
       }
     }
-    if (left > 0) {
-      complain_of_cycle(edges, waits);
+    if (std::any_of(left.waits.begin(), left.waits.end(), [](auto waits) { return waits > 0; })) {
+      complain_of_cycle(edges, left.waits);
     }
   }
 
@@ -318,11 +322,7 @@ OperationId OperationGraph::add(GraphOperation operation, std::string_view name)
 
 OperationId OperationGraph::add_compute(StreamId stream, std::string_view name, StepPart part,
                                         SimTime time) {
-  return add({.kind = GraphOperationKind::Compute,
-              .part = part,
-              .stream = stream,
-              .time = time,
-              .mix = {}},
+  return add({.kind = GraphOperationKind::Compute, .part = part, .stream = stream, .time = time},
              name);
 }
 
@@ -337,40 +337,28 @@ OperationId OperationGraph::add_compute(StreamId stream, std::string_view name, 
 
 OperationId OperationGraph::add_host(StreamId stream, std::string_view name, StepPart part,
                                      SimTime time) {
-  return add(
-      {.kind = GraphOperationKind::Host, .part = part, .stream = stream, .time = time, .mix = {}},
-      name);
+  return add({.kind = GraphOperationKind::Host, .part = part, .stream = stream, .time = time},
+             name);
 }
 
 OperationId OperationGraph::add_collective(StreamId stream, std::string_view name, StepPart part,
                                            const GraphCall& call) {
   CHECK(call.communicator.value() < communicators_.size(), "a communicator of this graph");
-  return add({.kind = GraphOperationKind::Collective,
-              .part = part,
-              .stream = stream,
-              .mix = {},
-              .call = call},
+  return add({.kind = GraphOperationKind::Collective, .part = part, .stream = stream, .call = call},
              name);
 }
 
 OperationId OperationGraph::add_send(StreamId stream, std::string_view name, StepPart part,
                                      const GraphMessage& message) {
-  return add({.kind = GraphOperationKind::Send,
-              .part = part,
-              .stream = stream,
-              .mix = {},
-              .message = message},
+  return add({.kind = GraphOperationKind::Send, .part = part, .stream = stream, .message = message},
              name);
 }
 
 OperationId OperationGraph::add_receive(StreamId stream, std::string_view name, StepPart part,
                                         const GraphMessage& message) {
-  return add({.kind = GraphOperationKind::Receive,
-              .part = part,
-              .stream = stream,
-              .mix = {},
-              .message = message},
-             name);
+  return add(
+      {.kind = GraphOperationKind::Receive, .part = part, .stream = stream, .message = message},
+      name);
 }
 
 void OperationGraph::add_dependency(OperationId before, OperationId after) {
@@ -437,35 +425,7 @@ GraphMeetings meetings_of(const OperationGraph& graph) {
 }
 
 GraphSuccessors successors_of(const OperationGraph& graph) {
-  const std::size_t count = graph.operations().size();
-  std::vector<GraphDependency> all;
-  std::vector<std::optional<OperationId>> last(graph.streams().size());
-  for (std::uint32_t id = 0; id < count; ++id) {
-    if (graph.stream_of(OperationId(id)).order != StreamOrder::Listed) {
-      continue;
-    }
-    std::optional<OperationId>& before = last[graph.operations()[id].stream.value()];
-    if (before) {
-      all.push_back({.before = *before, .after = OperationId(id)});
-    }
-    before = OperationId(id);
-  }
-  all.insert(all.end(), graph.dependencies().begin(), graph.dependencies().end());
-  GraphSuccessors result{.first = std::vector<std::size_t>(count + 1),
-                         .next = std::vector<OperationId>(all.size()),
-                         .waits = std::vector<std::uint32_t>(count)};
-  for (const GraphDependency& each : all) {
-    ++result.first[each.before.value() + 1];
-    ++result.waits[each.after.value()];
-  }
-  for (std::size_t id = 0; id < count; ++id) {
-    result.first[id + 1] += result.first[id];
-  }
-  std::vector<std::size_t> filled(result.first.begin(), result.first.end() - 1);
-  for (const GraphDependency& each : all) {
-    result.next[filled[each.before.value()]++] = each.after;
-  }
-  return result;
+  return successors_of(all_dependencies(graph), graph.operations().size());
 }
 
 void check(const OperationGraph& graph, std::string_view place) {

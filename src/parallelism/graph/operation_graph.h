@@ -102,7 +102,7 @@ struct GraphOperation {
   std::uint32_t name = 0;  // OperationGraph::name().
   SimTime time = {};       // Time of Compute and Host.
   // For Compute: parts that `time` is made of, instead of `part`.
-  std::optional<std::uint32_t> mix;
+  std::optional<std::uint32_t> mix = {};
   GraphCall call = {};        // Call of Collective.
   GraphMessage message = {};  // Message of Send and Receive.
 };

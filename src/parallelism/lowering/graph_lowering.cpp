@@ -15,7 +15,6 @@
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/walk/bucket_size.h"
 #include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
@@ -35,9 +34,7 @@ class StepLowering {
         plan_(job.plan),
         shape_(plan_.pipeline_shape()),
         result_(result),
-        communicators_(plan_, job.server_of_rank,
-                       job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank,
-                       result.graph),
+        communicators_(plan_, job.server_of_rank, job.domains(), result.graph),
         units_(job, result.graph) {}
 
   void add_rank(int rank);
@@ -49,15 +46,15 @@ class StepLowering {
     LoweredCopies copies;
     std::vector<int> pipeline;  // Ranks of its pipeline.
     int place = 0;              // In it.
-    std::vector<UnitOfPass> units;
+    std::vector<UnitOfPass> units = {};
     std::size_t next_unit = 0;
-    std::optional<OperationId> gathered;  // ZeRO 3: weights of the next unit.
-    std::optional<PendingReduce> reduce;  // ZeRO 3: gradients of the last unit.
-    std::optional<OperationId> reduced;   // ZeRO 3: the last one over its shards.
-    RankParameters bucket;                // Gradients that are complete and not yet reduced.
-    std::optional<OperationId> emptied;   // The end of the last bucket.
+    std::optional<OperationId> gathered = {};  // ZeRO 3: weights of the next unit.
+    std::optional<PendingReduce> reduce = {};  // ZeRO 3: gradients of the last unit.
+    std::optional<OperationId> reduced = {};   // ZeRO 3: the last one over its shards.
+    RankParameters bucket = {};                // Gradients that are complete and not yet reduced.
+    std::optional<OperationId> emptied = {};   // The end of the last bucket.
     // ZeRO 1 and 2: gathers that the first forward pass of a unit waits for, by chunk and unit.
-    std::map<std::pair<int, ModelUnit>, OperationId> weights;
+    std::map<std::pair<int, ModelUnit>, OperationId> weights = {};
   };
 
   // Only what runs overlapped with computation slows it down.
@@ -74,12 +71,10 @@ class StepLowering {
   void add_gradients(Writing& writing, const UnitOfPass& of_pass);
   void reduce_bucket(Writing& writing, std::string_view name);
   void add_end(Writing& writing);
-  void add_optimizer(Writing& writing, const RankParameters& parameters);
 
   // Messages of a pass: from the stage before it, or to the one behind.
   [[nodiscard]] std::optional<GraphMessage> message(const Writing& writing, const Pass& pass,
                                                     bool is_received) const;
-  [[nodiscard]] bool has_transfer_streams() const { return job_.overlap.pipeline; }
   [[nodiscard]] bool shards_weights() const { return plan_.zero_stage == 3; }
   [[nodiscard]] bool gathers_beside() const {
     return job_.overlap.data && !owns_matrices(plan_, job_.software);
@@ -111,14 +106,7 @@ void StepLowering::add_rank(int rank) {
   Writing writing{.rank = lowered,
                   .copies = LoweredCopies(job_, lowered),
                   .pipeline = std::move(pipeline),
-                  .place = static_cast<int>(place),
-                  .units = {},
-                  .gathered = {},
-                  .reduce = {},
-                  .reduced = {},
-                  .bucket = {},
-                  .emptied = {},
-                  .weights = {}};
+                  .place = static_cast<int>(place)};
   const std::vector<Pass> passes = passes_of(shape_, writing.place);
   writing.units = units_.units_of_rank(passes, writing.place);
   gather_first_weights(writing);
@@ -167,7 +155,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
   };
   for (std::size_t index = 0; index < count; ++index) {
     if (const auto received = message(writing, first[index], true)) {
-      writing.rank.receive(message_name(first[index]), *received, has_transfer_streams());
+      writing.rank.receive(message_name(first[index]), *received, job_.overlap.pipeline);
     }
   }
   for (std::size_t index = 0; index < count; ++index) {
@@ -181,7 +169,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
   }
   for (std::size_t index = 0; index < count; ++index) {
     if (const auto sent = message(writing, first[index], false)) {
-      writing.rank.send(message_name(first[index]), *sent, has_transfer_streams());
+      writing.rank.send(message_name(first[index]), *sent, job_.overlap.pipeline);
     }
   }
 }
@@ -250,10 +238,8 @@ void StepLowering::gather_weights(Writing& writing, const UnitOfPass& of_pass, b
   const std::string name = "weights of " + name_of(of_pass.unit);
   if (is_beside) {
     writing.gathered = writing.rank.calls_beside(traffic, name, writing.rank.front());
-    return;
-  }
-  for (const UnitCall& call : traffic) {
-    writing.rank.call(call, name);
+  } else {
+    writing.rank.calls(traffic, name);
   }
 }
 
@@ -276,10 +262,8 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
   if (job_.overlap.data) {
     writing.reduce = PendingReduce{
         .calls = data_traffic(reduce, true), .name = name, .before = writing.rank.front()};
-    return;
-  }
-  for (const UnitCall& call : data_traffic(reduce, false)) {
-    writing.rank.call(call, name);
+  } else {
+    writing.rank.calls(data_traffic(reduce, false), name);
   }
 }
 
@@ -311,14 +295,12 @@ void StepLowering::add_end(Writing& writing) {
   const DataCalls calls = data_calls(parameters, plan_, job_.software);
   write_reduce(writing);
   if (!job_.overlap.data) {
-    for (const UnitCall& call : data_traffic(calls.reduce, false)) {
-      writing.rank.call(call, "gradients");
-    }
+    writing.rank.calls(data_traffic(calls.reduce, false), "gradients");
     writing.copies.send_all_gradients(parameters);
   }
   const auto ends = ends_call(job_.model, plan_, job_.software);
   if (ends && (writing.place == 0 || writing.place == plan_.pipeline - 1)) {
-    writing.rank.call({.call = *ends, .part = StepPart::Data}, "gradients of tied embeddings");
+    writing.rank.calls(data_traffic({*ends}, false), "gradients of tied embeddings");
   }
   if (writing.emptied) {
     writing.rank.require(*writing.emptied);
@@ -326,22 +308,16 @@ void StepLowering::add_end(Writing& writing) {
   if (plan_.ranks() > 1) {
     writing.rank.barrier("norm of gradients");
   }
-  add_optimizer(writing, parameters);
-  if (!gathers_beside()) {
-    for (const UnitCall& call : data_traffic(calls.gather, false)) {
-      writing.rank.call(call, "weights");
-    }
-  }
-}
-
-void StepLowering::add_optimizer(Writing& writing, const RankParameters& parameters) {
   if (plan_.offload.optimizer) {
     writing.copies.update(parameters);
-    return;
+  } else {
+    const double owned = updated_parameters(parameters, plan_);
+    writing.rank.compute("optimizer", StepPart::Optimizer,
+                         units_.operators().memory(owned * job_.software.optimizer_bytes));
   }
-  const double owned = updated_parameters(parameters, plan_);
-  writing.rank.compute("optimizer", StepPart::Optimizer,
-                       units_.operators().memory(owned * job_.software.optimizer_bytes));
+  if (!gathers_beside()) {
+    writing.rank.calls(data_traffic(calls.gather, false), "weights");
+  }
 }
 
 // Returns nothing where there is no stage, or it is on the same rank.
@@ -374,20 +350,14 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
 StepGraph lower_step(const StepJob& job, Folding folding) {
   check_modelled(job);
   const ParallelPlan& plan = job.plan;
-  const bool is_folded = folding == Folding::Folded;
-  const std::vector<int> pipeline = widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank);
   StepGraph result{
-      .graph = is_folded ? OperationGraph(plan.ranks(), pipeline) : OperationGraph(plan.ranks()),
-      .passes = {}};
+      .graph = folding == Folding::Folded
+                   ? OperationGraph(plan.ranks(),
+                                    widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank))
+                   : OperationGraph(plan.ranks())};
   StepLowering lowering(job, result);
-  if (is_folded) {
-    for (const int rank : pipeline) {
-      lowering.add_rank(rank);
-    }
-  } else {
-    for (int rank = 0; rank < plan.ranks(); ++rank) {
-      lowering.add_rank(rank);
-    }
+  for (const int rank : result.graph.present()) {
+    lowering.add_rank(rank);
   }
   return result;
 }

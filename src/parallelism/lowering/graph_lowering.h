@@ -44,7 +44,8 @@ struct LoweredPass {
 
 struct StepGraph {
   OperationGraph graph;
-  std::vector<LoweredPass> passes;  // Passes by rank in the graph, in the order of the schedule.
+  // Passes by rank in the graph, in the order of the schedule.
+  std::vector<LoweredPass> passes = {};
 };
 
 // Lowers a plan that passed check(); throws as check_modelled().

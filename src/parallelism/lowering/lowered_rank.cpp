@@ -4,56 +4,21 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
 #include <numeric>
+
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 namespace {
 
-std::string_view stream_name(RankGroupKind kind) {
-  switch (kind) {
-    case RankGroupKind::Tensor:
-      return "tensor";
-    case RankGroupKind::Context:
-      return "context";
-    case RankGroupKind::Expert:
-    case RankGroupKind::ExpertTensor:
-      return "expert";
-    case RankGroupKind::Replica:
-      return "replicas";
-    case RankGroupKind::Pipeline:
-    case RankGroupKind::Gradient:
-    case RankGroupKind::Shard:
-    case RankGroupKind::ExpertGradient:
-    case RankGroupKind::Ends:
-      break;
-  }
-  return "data";
-}
-
 std::string_view group_name(RankGroupKind kind) {
-  switch (kind) {
-    case RankGroupKind::Tensor:
-      return "tensor";
-    case RankGroupKind::Context:
-      return "context";
-    case RankGroupKind::Pipeline:
-      return "pipeline";
-    case RankGroupKind::Gradient:
-      return "gradient";
-    case RankGroupKind::Shard:
-      return "shard";
-    case RankGroupKind::Replica:
-      return "replica";
-    case RankGroupKind::Expert:
-      return "expert";
-    case RankGroupKind::ExpertTensor:
-      return "expert tensor";
-    case RankGroupKind::ExpertGradient:
-      return "expert gradient";
-    case RankGroupKind::Ends:
-      return "ends";
-  }
-  return "";
+  constexpr std::array<std::string_view, 10> kNames{
+      "tensor",  "context", "pipeline",      "gradient",        "shard",
+      "replica", "expert",  "expert tensor", "expert gradient", "ends"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
@@ -64,31 +29,22 @@ std::vector<int> PlanCommunicators::part_of(const std::vector<int>& group, int r
   if (path == ExpertPath::Group) {
     return group;
   }
-  const ExpertDomains places = expert_domains(group, domain_of_rank_);
-  if (places.rail.size() == group.size()) {  // Each is a domain of its own.
+  if (expert_domains(group, domain_of_rank_).rail.size() == group.size()) {
+    // Each is a domain of its own.
     return path == ExpertPath::Rail ? group : std::vector<int>{rank};
   }
   const auto domain_of = [&](int of) { return domain_of_rank_[static_cast<std::size_t>(of)]; };
-  std::map<int, std::vector<int>> domains;
-  std::vector<int> order;  // Order of the domains, as they come.
+  std::map<int, int> members;  // Members of each domain up to here.
+  std::map<int, int> places;   // The place of each rank among those of its domain.
   for (const int each : group) {
-    std::vector<int>& members = domains[domain_of(each)];
-    if (members.empty()) {
-      order.push_back(domain_of(each));
-    }
-    members.push_back(each);
+    places[each] = members[domain_of(each)]++;
   }
-  const std::vector<int>& own = domains[domain_of(rank)];
-  if (path == ExpertPath::Domain) {
-    return own;
-  }
-  const auto place =
-      static_cast<std::size_t>(std::find(own.begin(), own.end(), rank) - own.begin());
-  std::vector<int> rail;
-  for (const int domain : order) {
-    rail.push_back(domains[domain][place]);
-  }
-  return rail;
+  std::vector<int> part;
+  std::copy_if(group.begin(), group.end(), std::back_inserter(part), [&](int each) {
+    return path == ExpertPath::Domain ? domain_of(each) == domain_of(rank)
+                                      : places[each] == places[rank];
+  });
+  return part;
 }
 
 CommunicatorId PlanCommunicators::of(RankGroupKind kind, int rank, ExpertPath path) {
@@ -124,17 +80,12 @@ CommunicatorId PlanCommunicators::all() {
   return *all_;
 }
 
-StreamId LoweredRank::stream(const std::string& name) {
+StreamId LoweredRank::stream(const std::string& name, StreamOrder order) {
   auto found = streams_.find(name);
   if (found == streams_.end()) {
-    found = streams_.emplace(name, graph_.add_stream(rank_, name)).first;
+    found = streams_.emplace(name, graph_.add_stream(rank_, name, order)).first;
   }
   return found->second;
-}
-
-StreamId LoweredRank::stream_of(const UnitCall& call) {
-  return stream(call.path == ExpertPath::Rail ? "expert rail"
-                                              : std::string(stream_name(call.call.group)));
 }
 
 void LoweredRank::link(const std::vector<OperationId>& before, OperationId id) {
@@ -145,24 +96,27 @@ void LoweredRank::link(const std::vector<OperationId>& before, OperationId id) {
   }
 }
 
-OperationId LoweredRank::compute(std::string_view name, StepPart part, SimTime time) {
-  const OperationId id = graph_.add_compute(stream("compute"), name, part, time);
-  follow(id);
-  return id;
+void LoweredRank::compute(std::string_view name, StepPart part, SimTime time) {
+  follow(graph_.add_compute(stream("compute"), name, part, time));
 }
 
 OperationId LoweredRank::add_call(const UnitCall& call, std::string_view name) {
-  return graph_.add_collective(
-      stream_of(call), name, call.part,
-      {.communicator = communicators_.of(call.call.group, rank_, call.path),
-       .operation = call.call.operation,
-       .size = Bytes(call.call.elements) * call.call.element_bytes,
-       .times = call.call.times,
-       .slowdown_ppm = call.slowdown_ppm});
+  const RankGroupKind group = call.call.group;
+  const std::string_view on = call.path == ExpertPath::Rail     ? "expert rail"
+                              : group == RankGroupKind::Replica ? "replicas"
+                                                                : purpose_of(group);
+  return graph_.add_collective(stream(std::string(on)), name, call.part,
+                               {.communicator = communicators_.of(group, rank_, call.path),
+                                .operation = call.call.operation,
+                                .size = Bytes(call.call.elements) * call.call.element_bytes,
+                                .times = call.call.times,
+                                .slowdown_ppm = call.slowdown_ppm});
 }
 
-void LoweredRank::call(const UnitCall& call, std::string_view name) {
-  follow(add_call(call, name));
+void LoweredRank::calls(const std::vector<UnitCall>& calls, std::string_view name) {
+  for (const UnitCall& each : calls) {
+    follow(add_call(each, name));
+  }
 }
 
 void LoweredRank::barrier(std::string_view name) {
@@ -173,8 +127,8 @@ void LoweredRank::barrier(std::string_view name) {
 
 OperationId LoweredRank::host(const std::string& on, std::string_view name, StepPart part,
                               SimTime time) {
-  const OperationId id = graph_.add_host(stream(on), name, part, time);
-  follow(id);
+  const OperationId id = host_beside(on, name, part, time, front_);
+  front_.assign(1, id);
   return id;
 }
 
@@ -199,31 +153,31 @@ std::optional<OperationId> LoweredRank::calls_beside(const std::vector<UnitCall>
 }
 
 void LoweredRank::unit(const NamedUnit& unit) {
-  if (unit.sync > SimTime()) {
-    follow(graph_.add_host(stream("host"), unit.name, StepPart::Host, unit.sync));
+  const PassUnit& work = unit.work;
+  if (work.sync > SimTime()) {
+    host("host", unit.name, StepPart::Host, work.sync);
   }
   const std::vector<OperationId> begin = front_;
-  for (const NamedUnit::Phase& phase : unit.phases) {
+  for (std::size_t phase = 0; phase < work.phases.size(); ++phase) {
     const std::vector<OperationId> before = std::move(front_);
     front_.clear();
-    if (phase.mix) {
-      front_.push_back(graph_.add_compute(stream("compute"), unit.name, *phase.mix));
+    if (const auto mix = unit.mixes[phase]) {
+      front_.push_back(graph_.add_compute(stream("compute"), unit.name, *mix));
       link(before, front_.back());
     }
-    add_calls(phase.calls, before);
+    add_calls(work.phases[phase].calls, unit.name, before);
   }
-  add_calls(unit.beside, begin);
-  if (unit.host > SimTime()) {
-    const OperationId id = graph_.add_host(stream("host"), unit.name, StepPart::Host, unit.host);
-    link(begin, id);
-    front_.push_back(id);
+  add_calls(work.beside, unit.name, begin);
+  if (work.host > SimTime()) {
+    front_.push_back(host_beside("host", unit.name, StepPart::Host, work.host, begin));
   }
 }
 
-void LoweredRank::add_calls(const std::vector<NamedUnit::Call>& calls,
+void LoweredRank::add_calls(const std::vector<UnitCall>& calls, std::string_view name,
                             const std::vector<OperationId>& before) {
-  for (const NamedUnit::Call& each : calls) {
-    const OperationId id = add_call(each.call, each.name);
+  for (const UnitCall& each : calls) {
+    const OperationId id =
+        add_call(each, fmt::format("{} {}", to_string(each.call.operation), name));
     link(before, id);
     front_.push_back(id);
   }
@@ -235,18 +189,16 @@ StreamId LoweredRank::stream_of_message(std::string_view name, const GraphMessag
                    : stream("compute");
 }
 
-OperationId LoweredRank::send(std::string_view name, const GraphMessage& message, bool is_beside) {
+void LoweredRank::send(std::string_view name, const GraphMessage& message, bool is_beside) {
   const OperationId id = graph_.add_send(stream_of_message(name, message, "to", is_beside), name,
                                          StepPart::Pipeline, message);
   link(front_, id);
   if (!is_beside) {
     front_.assign(1, id);
   }
-  return id;
 }
 
-OperationId LoweredRank::receive(std::string_view name, const GraphMessage& message,
-                                 bool is_beside) {
+void LoweredRank::receive(std::string_view name, const GraphMessage& message, bool is_beside) {
   const OperationId id = graph_.add_receive(stream_of_message(name, message, "from", is_beside),
                                             name, StepPart::Pipeline, message);
   if (is_beside) {
@@ -254,7 +206,6 @@ OperationId LoweredRank::receive(std::string_view name, const GraphMessage& mess
   } else {
     follow(id);
   }
-  return id;
 }
 
 }  // namespace trainyard

@@ -50,21 +50,11 @@ class PlanCommunicators {
   std::optional<CommunicatorId> all_;
 };
 
-// A unit whose computation is in the graph as mixes, with the names of its operations.
+// A unit whose computation is in the graph as mixes.
 struct NamedUnit {
-  struct Call {
-    UnitCall call;
-    std::string name;
-  };
-  struct Phase {
-    std::optional<std::uint32_t> mix;
-    std::vector<Call> calls;
-  };
   std::string name;
-  SimTime sync;
-  std::vector<Phase> phases;
-  std::vector<Call> beside;
-  SimTime host;
+  PassUnit work;
+  std::vector<std::optional<std::uint32_t>> mixes;  // One of each phase that computes.
 };
 
 class LoweredRank {
@@ -76,14 +66,14 @@ class LoweredRank {
   // Returns the operations that have to end before the next one begins.
   [[nodiscard]] const std::vector<OperationId>& front() const { return front_; }
   void require(OperationId id) { front_.push_back(id); }
-  void require(const std::vector<OperationId>& ids) {
-    front_.insert(front_.end(), ids.begin(), ids.end());
-  }
+  [[nodiscard]] StreamId stream(const std::string& name, StreamOrder order = StreamOrder::Listed);
+  // Lets `id` wait for those of them that are not on its stream.
+  void link(const std::vector<OperationId>& before, OperationId id);
 
   // Adds computation after everything before.
-  OperationId compute(std::string_view name, StepPart part, SimTime time);
+  void compute(std::string_view name, StepPart part, SimTime time);
   void unit(const NamedUnit& unit);
-  void call(const UnitCall& call, std::string_view name);
+  void calls(const std::vector<UnitCall>& calls, std::string_view name);
   void barrier(std::string_view name);
   // Adds work on another stream than computation, without the GPU: after everything before, or
   // beside what follows, after `before`.
@@ -94,19 +84,16 @@ class LoweredRank {
   std::optional<OperationId> calls_beside(const std::vector<UnitCall>& calls, std::string_view name,
                                           const std::vector<OperationId>& before);
 
-  // Sends on the stream of computation, after everything before, or on one of its own. Returns what
-  // to wait for.
-  OperationId send(std::string_view name, const GraphMessage& message, bool is_beside);
-  OperationId receive(std::string_view name, const GraphMessage& message, bool is_beside);
+  // Sends on the stream of computation, after everything before, or on one of its own.
+  void send(std::string_view name, const GraphMessage& message, bool is_beside);
+  void receive(std::string_view name, const GraphMessage& message, bool is_beside);
 
  private:
-  [[nodiscard]] StreamId stream(const std::string& name);
-  [[nodiscard]] StreamId stream_of(const UnitCall& call);
   [[nodiscard]] StreamId stream_of_message(std::string_view name, const GraphMessage& message,
                                            std::string_view direction, bool is_beside);
   OperationId add_call(const UnitCall& call, std::string_view name);
-  void add_calls(const std::vector<NamedUnit::Call>& calls, const std::vector<OperationId>& before);
-  void link(const std::vector<OperationId>& before, OperationId id);
+  void add_calls(const std::vector<UnitCall>& calls, std::string_view name,
+                 const std::vector<OperationId>& before);
   void follow(OperationId id) {
     link(front_, id);
     front_.assign(1, id);

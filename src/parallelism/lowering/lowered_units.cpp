@@ -4,24 +4,17 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "parallelism/lowering/pass_units.h"
-#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 
 std::string_view pass_name(PassKind kind) {
-  switch (kind) {
-    case PassKind::Forward:
-      return "forward";
-    case PassKind::Backward:
-      return "backward";
-    case PassKind::InputGradient:
-      return "input gradient";
-    case PassKind::WeightGradient:
-      return "weight gradient";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> kNames{"forward", "backward", "input gradient",
+                                                   "weight gradient"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 bool makes_weight_gradients(PassKind kind) {
@@ -40,25 +33,12 @@ const NamedUnit& StepUnits::unit(const ModelUnit& unit, PassKind kind) {
   if (!is_new) {
     return named;
   }
-  const PassUnit made = pass_unit(job_, operators_, places_, unit, kind);
-  named.name = fmt::format("{} {}", pass_name(kind), name_of(unit));
-  named.sync = made.sync;
-  named.host = made.host;
-  const auto with_name = [&](const UnitCall& call) {
-    return NamedUnit::Call{
-        .call = call, .name = fmt::format("{} {}", to_string(call.call.operation), named.name)};
-  };
-  for (const UnitCall& call : made.beside) {
-    named.beside.push_back(with_name(call));
-  }
-  for (const UnitPhase& phase : made.phases) {
-    NamedUnit::Phase& added = named.phases.emplace_back();
-    if (phase.compute.total() > SimTime()) {
-      added.mix = graph_.add_mix(phase.compute);
-    }
-    for (const UnitCall& call : phase.calls) {
-      added.calls.push_back(with_name(call));
-    }
+  named = {.name = fmt::format("{} {}", pass_name(kind), name_of(unit)),
+           .work = pass_unit(job_, operators_, places_, unit, kind),
+           .mixes = {}};
+  for (const UnitPhase& phase : named.work.phases) {
+    const bool computes = phase.compute.total() > SimTime();
+    named.mixes.push_back(computes ? std::optional(graph_.add_mix(phase.compute)) : std::nullopt);
   }
   return named;
 }

@@ -10,7 +10,6 @@
 
 #include "parallelism/graph/operation_graph.h"
 #include "parallelism/lowering/lowered_rank.h"
-#include "parallelism/lowering/pass_units.h"
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/operators/operator_time.h"

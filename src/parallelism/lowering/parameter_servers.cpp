@@ -4,10 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "parallelism/graph/graph_blame.h"
@@ -16,7 +15,7 @@
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/operators/host_copies.h"
-#include "parallelism/walk/bucket_size.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
 #include "topology/routing/routing.h"
@@ -56,9 +55,8 @@ class ServerLowering {
     list_buckets();
     result.buckets = buckets_.size();
     check_size(result);
-    result.turns.assign(static_cast<std::size_t>(result.servers) * buckets_.size() *
-                            static_cast<std::size_t>(result.workers) *
-                            static_cast<std::size_t>(result.steps),
+    result.turns.assign(as_index(result.servers) * buckets_.size() * as_index(result.workers) *
+                            as_index(result.steps),
                         {});
   }
 
@@ -71,15 +69,8 @@ class ServerLowering {
   void push(LoweredRank& rank, const ServerBucket& bucket);
   // Weights of a bucket, from all servers.
   void pull(LoweredRank& rank, const ServerBucket& bucket);
-  void add_turns(int server, std::size_t bucket, int step);
+  void add_turns(LoweredRank& rank, int server, std::size_t bucket, int step);
   [[nodiscard]] int rank_of_server(int server) const { return result_.workers + server; }
-  [[nodiscard]] StreamId stream(int rank, const std::string& name,
-                                StreamOrder order = StreamOrder::Listed);
-  void link(const std::vector<OperationId>& before, OperationId id) {
-    for (const OperationId each : before) {
-      graph_.add_dependency(each, id);
-    }
-  }
   [[nodiscard]] GraphMessage gradients(int peer, const ServerBucket& bucket) const {
     return {.peer = peer, .size = Bytes(bucket.shard) * gradient_bytes(job_.plan, job_.software)};
   }
@@ -96,7 +87,6 @@ class ServerLowering {
   StepUnits units_;
   std::vector<ModelUnit> forward_;
   std::vector<ServerBucket> buckets_;
-  std::map<std::pair<int, std::string>, StreamId> streams_;
 };
 
 void ServerLowering::list_buckets() {
@@ -116,29 +106,19 @@ void ServerLowering::list_buckets() {
   }
 }
 
-StreamId ServerLowering::stream(int rank, const std::string& name, StreamOrder order) {
-  auto found = streams_.find({rank, name});
-  if (found == streams_.end()) {
-    found =
-        streams_.emplace(std::make_pair(rank, name), graph_.add_stream(rank, name, order)).first;
-  }
-  return found->second;
-}
-
 void ServerLowering::push(LoweredRank& rank, const ServerBucket& bucket) {
   for (int server = 0; server < servers_.count; ++server) {
     const OperationId sent =
-        graph_.add_send(stream(rank.rank(), fmt::format("to server {}", server)), "gradients",
+        graph_.add_send(rank.stream(fmt::format("to server {}", server)), "gradients",
                         StepPart::Data, gradients(rank_of_server(server), bucket));
-    link(rank.front(), sent);
+    rank.link(rank.front(), sent);
   }
 }
 
 void ServerLowering::pull(LoweredRank& rank, const ServerBucket& bucket) {
   for (int server = 0; server < servers_.count; ++server) {
-    rank.require(graph_.add_receive(stream(rank.rank(), fmt::format("from server {}", server)),
-                                    "weights", StepPart::Data,
-                                    weights(rank_of_server(server), bucket)));
+    rank.require(graph_.add_receive(rank.stream(fmt::format("from server {}", server)), "weights",
+                                    StepPart::Data, weights(rank_of_server(server), bucket)));
   }
 }
 
@@ -181,21 +161,21 @@ void ServerLowering::add_worker(int worker) {
 }
 
 void ServerLowering::add_server(int server) {
+  LoweredRank rank(rank_of_server(server), graph_, communicators_);
   for (int step = 0; step < servers_.steps; ++step) {
     for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-      add_turns(server, bucket, step);
+      add_turns(rank, server, bucket, step);
     }
   }
 }
 
-void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
-  const int rank = rank_of_server(server);
+void ServerLowering::add_turns(LoweredRank& rank, int server, std::size_t bucket, int step) {
   const ServerBucket& of = buckets_[bucket];
-  const StreamId cpu = stream(rank, "cpu", StreamOrder::Ready);
+  const StreamId cpu = rank.stream("cpu", StreamOrder::Ready);
   const SimTime time = host_work_time(of.shard, job_.software.optimizer_bytes, memory_);
   for (int worker = 0; worker < result_.workers; ++worker) {
     const OperationId received =
-        graph_.add_receive(stream(rank, fmt::format("from worker {}", worker)), "gradients",
+        graph_.add_receive(rank.stream(fmt::format("from worker {}", worker)), "gradients",
                            StepPart::Data, gradients(worker, of));
     ServerTurn& turn = result_.turns[result_.at(server, bucket, worker, step)];
     turn.update = graph_.add_host(cpu, "update", StepPart::Optimizer, time);
@@ -204,7 +184,7 @@ void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
   // All workers have done the step that has to be in what is sent now.
   std::optional<OperationId> complete;
   if (servers_.bound && step >= *servers_.bound) {
-    complete = graph_.add_host(stream(rank, "clock", StreamOrder::Free), "complete",
+    complete = graph_.add_host(rank.stream("clock", StreamOrder::Free), "complete",
                                StepPart::Optimizer, {});
     for (int worker = 0; worker < result_.workers; ++worker) {
       const std::size_t past = result_.at(server, bucket, worker, step - *servers_.bound);
@@ -213,7 +193,7 @@ void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
   }
   for (int worker = 0; worker < result_.workers; ++worker) {
     ServerTurn& turn = result_.turns[result_.at(server, bucket, worker, step)];
-    turn.pull = graph_.add_send(stream(rank, fmt::format("to worker {}", worker)), "weights",
+    turn.pull = graph_.add_send(rank.stream(fmt::format("to worker {}", worker)), "weights",
                                 StepPart::Data, weights(worker, of));
     graph_.add_dependency(turn.update, turn.pull);
     if (complete) {
@@ -237,8 +217,7 @@ void check_servers(const StepJob& job) {
 StepTime step_of(const StepJob& job, const ServerGraph& lowered, const GraphResult& result,
                  const GraphRunOptions& options, bool has_jitter) {
   const std::vector<StepParts> ranks = blame_of(lowered.graph, result, options);
-  const std::size_t worker =
-      busiest_of(std::span(ranks).first(static_cast<std::size_t>(lowered.workers)));
+  const std::size_t worker = busiest_of(std::span(ranks).first(as_index(lowered.workers)));
   StepTime step;
   step.parts = shared_out(ranks[worker], SimTime(result.finish.picoseconds() / lowered.steps));
   complete(step, job.software.fixed, job.server_of_rank, has_jitter);
@@ -248,10 +227,8 @@ StepTime step_of(const StepJob& job, const ServerGraph& lowered, const GraphResu
 }  // namespace
 
 std::size_t ServerGraph::at(int server, std::size_t bucket, int worker, int step) const {
-  const std::size_t row = static_cast<std::size_t>(server) * buckets + bucket;
-  return (row * static_cast<std::size_t>(workers) + static_cast<std::size_t>(worker)) *
-             static_cast<std::size_t>(steps) +
-         static_cast<std::size_t>(step);
+  const std::size_t row = as_index(server) * buckets + bucket;
+  return (row * as_index(workers) + as_index(worker)) * as_index(steps) + as_index(step);
 }
 
 ServerGraph lower_servers(const StepJob& job, Bandwidth memory) {
@@ -275,22 +252,15 @@ ServerGraph lower_servers(const StepJob& job, Bandwidth memory) {
 }
 
 Staleness staleness_of(const ServerGraph& lowered, const GraphResult& result) {
-  const auto end_of = [&](std::size_t turn) {
-    return result.timings[lowered.turns[turn].update.value()].end;
-  };
   // Steps of a worker that are in a bucket at that time.
   const auto steps_in = [&](int server, std::size_t bucket, int worker, SimTime time) {
-    int first = 0;
-    int last = lowered.steps;
-    while (first < last) {
-      const int middle = (first + last) / 2;
-      if (end_of(lowered.at(server, bucket, worker, middle)) <= time) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    return first;
+    const std::span turns =
+        std::span(lowered.turns)
+            .subspan(lowered.at(server, bucket, worker, 0), as_index(lowered.steps));
+    const auto later = std::partition_point(turns.begin(), turns.end(), [&](const auto& turn) {
+      return result.timings[turn.update.value()].end <= time;
+    });
+    return static_cast<int>(later - turns.begin());
   };
   Staleness staleness;
   std::int64_t sum = 0;
@@ -336,7 +306,7 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
   ServerPlaces places{.workers = cluster, .servers = {}};
   for (int server = 0; server < servers.count; ++server) {
     const int host = servers.on_workers ? server % hosts : working + server;
-    const auto gpu = static_cast<std::size_t>(first[static_cast<std::size_t>(host)]);
+    const auto gpu = static_cast<std::size_t>(first[as_index(host)]);
     const std::optional<NodeId> memory = routing.host_memory(cluster.gpus[gpu]);
     if (!memory) {
       throw ConfigError(fmt::format("{}: expected a host memory that {} reaches, found none",
@@ -345,10 +315,8 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
     places.servers.push_back(*memory);
   }
   if (!servers.on_workers) {
-    std::vector<int> ranks(static_cast<std::size_t>(first[static_cast<std::size_t>(working)]));
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      ranks[rank] = static_cast<int>(rank);
-    }
+    std::vector<int> ranks(static_cast<std::size_t>(first[as_index(working)]));
+    std::iota(ranks.begin(), ranks.end(), 0);
     keep_ranks(cluster, std::move(ranks), places.workers);
   }
   return places;
@@ -364,16 +332,9 @@ ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places, F
   Simulator simulator;
   SharedNetwork network(simulator, all, fidelity);
   NetworkTraffic traffic(simulator, all, network);
-  GraphRunOptions options;
-  if (jitter.has_any()) {
-    options = with_jitter({}, jitter, lowered.graph);
-  }
+  const GraphRunOptions options = with_jitter({}, jitter, lowered.graph);
   const GraphResult result = run_graph(simulator, lowered.graph, traffic, options);
-  if (!result.finished()) {
-    throw ConfigError(
-        fmt::format("parameter servers: expected steps that end, found that {} ({} wait)",
-                    result.waits.front().text, result.waits.size()));
-  }
+  check_finished(result, "parameter servers: expected steps that end");
   return {.workers = lowered.workers,
           .servers = lowered.servers,
           .steps = lowered.steps,

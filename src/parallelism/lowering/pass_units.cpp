@@ -152,10 +152,6 @@ class UnitBuilder {
   std::vector<UnitPhase> phases_;
 };
 
-void append(std::vector<UnitPhase> more, std::vector<UnitPhase>& phases) {
-  phases.insert(phases.end(), more.begin(), more.end());
-}
-
 std::vector<UnitPhase> forward_phases(UnitBuilder builder, const std::array<Block, 2>& blocks,
                                       const Exchanges& exchanges) {
   builder.add_block(blocks[0]);
@@ -247,8 +243,9 @@ PassUnit pass_unit(const StepJob& job, const OperatorTimes& operators, const Exp
     if (kind == PassKind::Backward) {
       backward += compute.weight_gradient;
     }
-    append(backward_phases(builder, blocks_of(unit, backward, work.calls.backward), exchanges),
-           made.phases);
+    const std::vector<UnitPhase> after =
+        backward_phases(builder, blocks_of(unit, backward, work.calls.backward), exchanges);
+    made.phases.insert(made.phases.end(), after.begin(), after.end());
   }
   add_host(work, kind, made);
   return made;

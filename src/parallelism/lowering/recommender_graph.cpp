@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/lowering/recommender_graph.h"
 
-#include <numeric>
+#include <array>
+#include <cstddef>
 #include <vector>
 
 #include "parallelism/lowering/pass_units.h"
@@ -13,11 +14,10 @@ class RecommenderLowering {
  public:
   explicit RecommenderLowering(const RecommenderJob& job)
       : job_(job), traffic_(recommender_traffic(job)), graph_(job.ranks()) {
-    std::vector<int> all(static_cast<std::size_t>(job.ranks()));
-    std::iota(all.begin(), all.end(), 0);
-    communicators_ = {.indices = graph_.add_communicator("indices", all),
-                      .tables = graph_.add_communicator("tables", all),
-                      .data = graph_.add_communicator("data", all)};
+    const std::vector<int> all(graph_.present().begin(), graph_.present().end());
+    indices_ = graph_.add_communicator("indices", all);
+    tables_ = graph_.add_communicator("tables", all);
+    data_ = graph_.add_communicator("data", all);
   }
 
   OperationGraph all() && {
@@ -29,16 +29,15 @@ class RecommenderLowering {
 
  private:
   using Operations = std::vector<OperationId>;
-  struct Communicators {
-    CommunicatorId indices;
-    CommunicatorId tables;
-    CommunicatorId data;
+  struct Channel {
+    StreamId stream;
+    CommunicatorId communicator;
   };
   struct Streams {
     StreamId compute;
-    StreamId indices;
-    StreamId tables;
-    StreamId data;
+    Channel indices;
+    Channel tables;
+    Channel data;
   };
 
   void add_rank(int rank);
@@ -48,13 +47,18 @@ class RecommenderLowering {
     link(after, id);
     return id;
   }
-  // Returns nothing where there is nothing to send.
-  Operations call(StreamId stream, std::string_view name, StepPart part, GraphCall call,
-                  const Operations& after) {
-    if (call.size == Bytes()) {
+  // Returns nothing where there is nothing to send. Only what is beside computation slows it down.
+  Operations call(const Channel& on, std::string_view name, StepPart part, Operation operation,
+                  Bytes size, bool is_beside, const Operations& after) {
+    if (size == Bytes()) {
       return {};
     }
-    const OperationId id = graph_.add_collective(stream, name, part, call);
+    const OperationId id = graph_.add_collective(
+        on.stream, name, part,
+        {.communicator = on.communicator,
+         .operation = operation,
+         .size = size,
+         .slowdown_ppm = is_beside ? slowdown_of(job_.rates.overlapped_data) : 0});
     link(after, id);
     return {id};
   }
@@ -63,61 +67,40 @@ class RecommenderLowering {
       graph_.add_dependency(each, id);
     }
   }
-  [[nodiscard]] std::int32_t slowdown(bool is_beside) const {
-    return is_beside ? slowdown_of(job_.rates.overlapped_data) : 0;
-  }
-  Operations send_indices(const Streams& streams) {
-    return call(streams.indices, "indices", StepPart::Context,
-                {.communicator = communicators_.indices,
-                 .operation = Operation::AllToAll,
-                 .size = traffic_.indices,
-                 .slowdown_ppm = slowdown(job_.overlaps_input())},
-                {});
-  }
   // Sums of tables to their samples, or their gradients back.
   Operations exchange(const Streams& streams, bool is_forward, const Operations& after) {
-    const std::int32_t slowed = slowdown(job_.overlaps_tables());
     Operations calls =
         call(streams.tables, is_forward ? "vectors" : "gradients of vectors", StepPart::Expert,
-             {.communicator = communicators_.tables,
-              .operation = Operation::AllToAll,
-              .size = traffic_.vectors,
-              .slowdown_ppm = slowed},
-             after);
+             Operation::AllToAll, traffic_.vectors, job_.overlaps_tables(), after);
     const Operations split =
         call(streams.tables, is_forward ? "vectors of split tables" : "gradients of split tables",
-             StepPart::Expert,
-             {.communicator = communicators_.tables,
-              .operation = is_forward ? Operation::ReduceScatter : Operation::AllGather,
-              .size = traffic_.split_vectors,
-              .slowdown_ppm = slowed},
-             after);
+             StepPart::Expert, is_forward ? Operation::ReduceScatter : Operation::AllGather,
+             traffic_.split_vectors, job_.overlaps_tables(), after);
     calls.insert(calls.end(), split.begin(), split.end());
     return calls;
   }
   Operations reduce(const Streams& streams, std::string_view name, Bytes size,
                     const Operations& after) {
-    return call(streams.data, name, StepPart::Data,
-                {.communicator = communicators_.data,
-                 .operation = Operation::AllReduce,
-                 .size = size,
-                 .slowdown_ppm = slowdown(job_.overlaps_data())},
-                after);
+    return call(streams.data, name, StepPart::Data, Operation::AllReduce, size,
+                job_.overlaps_data(), after);
   }
 
   const RecommenderJob& job_;
   RecommenderTraffic traffic_;
   OperationGraph graph_;
-  Communicators communicators_;
+  CommunicatorId indices_;
+  CommunicatorId tables_;
+  CommunicatorId data_;
 };
 
 void RecommenderLowering::add_rank(int rank) {
   const Streams streams{.compute = graph_.add_stream(rank, "compute"),
-                        .indices = graph_.add_stream(rank, "indices"),
-                        .tables = graph_.add_stream(rank, "tables"),
-                        .data = graph_.add_stream(rank, "data")};
+                        .indices = {graph_.add_stream(rank, "indices"), indices_},
+                        .tables = {graph_.add_stream(rank, "tables"), tables_},
+                        .data = {graph_.add_stream(rank, "data"), data_}};
   const RecommenderTimes times = recommender_times(job_, static_cast<std::size_t>(rank));
-  const Operations indices = send_indices(streams);
+  const Operations indices = call(streams.indices, "indices", StepPart::Context,
+                                  Operation::AllToAll, traffic_.indices, job_.overlaps_input(), {});
   const OperationId lookups =
       compute(streams, "look up", times.lookups, job_.overlaps_input() ? Operations() : indices);
   const Operations vectors = exchange(streams, true, {lookups});
@@ -159,33 +142,11 @@ OperationGraph lower_recommender(const RecommenderJob& job) {
 }
 
 std::string_view recommender_part_name(StepPart part) {
-  switch (part) {
-    case StepPart::Attention:
-      return "lookups";
-    case StepPart::Casts:
-      return "updates";
-    case StepPart::Head:
-      return "interaction";
-    case StepPart::Context:
-      return "indices";
-    case StepPart::Expert:
-      return "vectors";
-    case StepPart::Linear:
-    case StepPart::MemoryBound:
-    case StepPart::Data:
-    case StepPart::Bubble:
-    case StepPart::Optimizer:
-    case StepPart::Jitter:
-    case StepPart::Fixed:
-      return to_string(part);
-    case StepPart::Host:
-    case StepPart::Recompute:
-    case StepPart::Tensor:
-    case StepPart::Offload:
-    case StepPart::Pipeline:
-      break;
-  }
-  return "";
+  constexpr std::array<std::string_view, kStepParts> kNames{
+      "linear", "lookups", "memory_bound", "updates", "interaction", "",
+      "",       "",        "indices",      "vectors", "data",        "",
+      "",       "bubble",  "optimizer",    "jitter",  "fixed"};
+  return kNames[static_cast<std::size_t>(part)];
 }
 
 }  // namespace trainyard

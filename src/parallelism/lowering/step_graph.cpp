@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/lowering/step_graph.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cstddef>
 
 #include "parallelism/graph/graph_blame.h"
 #include "parallelism/model/rank_groups.h"
-#include "sim/config_error.h"
 #include "sim/simulator.h"
 
 namespace trainyard {
@@ -40,10 +37,7 @@ StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator, GraphTraff
   check(graph, "step");
   const GraphRunOptions applied = jitter.has_any() ? with_jitter(options, jitter, graph) : options;
   run.run = run_graph(simulator, graph, traffic, applied);
-  if (!run.run.finished()) {
-    throw ConfigError(fmt::format("step: expected a step that ends, found that {} ({} wait)",
-                                  run.run.waits.front().text, run.run.waits.size()));
-  }
+  check_finished(run.run, "step: expected a step that ends");
   run.ranks = blame_of(graph, run.run, applied);
   const std::size_t busiest = busiest_of(run.ranks);
   const int rank = graph.present()[busiest];

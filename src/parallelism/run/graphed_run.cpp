@@ -5,7 +5,6 @@
 
 #include "parallelism/graph/graph_blame.h"
 #include "parallelism/graph/graph_network.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -45,10 +44,7 @@ GraphedRun GraphOnCluster::run(const OperationGraph& graph, const GraphRunOption
   with_traffic([&](Simulator& simulator, GraphTraffic& traffic) {
     run.result = run_graph(simulator, graph, traffic, options);
   });
-  if (!run.result.finished()) {
-    throw ConfigError(fmt::format("{}: expected operations that all end, found that {} ({} wait)",
-                                  name, run.result.waits.front().text, run.result.waits.size()));
-  }
+  check_finished(run.result, fmt::format("{}: expected operations that all end", name));
   run.ranks = blame_of(graph, run.result, options);
   run.busiest = busiest_of(run.ranks);
   run.calls = times_->calls();

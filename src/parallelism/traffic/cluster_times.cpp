@@ -37,15 +37,10 @@ std::vector<int> domains_of(const Cluster& cluster, const std::vector<int>& serv
   return domains;
 }
 
-SimTime ended(const nccl::Timing& timing) {
-  if (timing.engine && timing.engine->complaint) {
-    throw ConfigError("step: a collective never ends: " + *timing.engine->complaint);
+void check_ended(const std::optional<std::string>& complaint) {
+  if (complaint) {
+    throw ConfigError("step: a collective never ends: " + *complaint);
   }
-  return timing.time;
-}
-
-bool exchanges(Operation operation) {
-  return operation == Operation::AllToAll || operation == Operation::SendReceive;
 }
 
 // All connections of the schedule, as one load: what a rank sends to each is equally long.
@@ -72,10 +67,6 @@ Load plain_load(const Cluster& cluster, Operation operation, Bytes size, const R
 // Algorithms whose channels are loads that go at one rate whatever they carry.
 bool is_whole(nccl::Algorithm algorithm) {
   return algorithm == nccl::Algorithm::Ring || algorithm == nccl::Algorithm::Tree;
-}
-
-bool is_empty_load(const std::vector<Load>& loads) {
-  return std::all_of(loads.begin(), loads.end(), [](const Load& load) { return load.empty(); });
 }
 
 }  // namespace
@@ -163,19 +154,19 @@ int ClusterTimes::alike(const std::vector<int>& ranks, const Shape& shape) {
 // Returns nothing for what is made of sends and receives.
 std::optional<nccl::CallPlan> ClusterTimes::call_plan(const nccl::Communicator& communicator,
                                                       Operation operation, Bytes size) const {
-  const nccl::InitOptions options = init_options();
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (!function) {
     return std::nullopt;
   }
-  return nccl::plan_call(communicator, options.environment, *function,
+  return nccl::plan_call(communicator, init_options().environment, *function,
                          nccl::call_bytes(*function, size, communicator.ranks));
 }
 
 ClusterTimes::Use ClusterTimes::use_of(const Shape& shape, Operation operation, Bytes size) const {
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   if (!runtime_) {
-    return {exchanges(operation) ? number(operation) : -1};
+    const bool exchanges = operation == Operation::AllToAll || operation == Operation::SendReceive;
+    return {exchanges ? number(operation) : -1};
   }
   const std::optional<nccl::CallPlan> plan = call_plan(*shape.communicator, operation, size);
   if (!plan) {
@@ -233,7 +224,12 @@ SimTime ClusterTimes::with_nccl(const Shape& shape, Operation operation, Bytes s
     }
   }
   const std::optional<nccl::CallPlan> plan = call_plan(communicator, operation, size);
-  return ended(plan ? timer.collective(*plan) : timer.point_to_point(operation, size));
+  const nccl::Timing timing =
+      plan ? timer.collective(*plan) : timer.point_to_point(operation, size);
+  if (timing.engine) {
+    check_ended(timing.engine->complaint);
+  }
+  return timing.time;
 }
 
 SimTime ClusterTimes::plain(Operation operation, Bytes size, const Cluster& cluster) const {
@@ -242,9 +238,7 @@ SimTime ClusterTimes::plain(Operation operation, Bytes size, const Cluster& clus
                                .algorithm = default_algorithm(operation),
                                .size = size,
                                .fidelity = fidelity_});
-  if (result.complaint) {
-    throw ConfigError("step: a collective never ends: " + *result.complaint);
-  }
+  check_ended(result.complaint);
   return result.time;
 }
 
@@ -266,7 +260,7 @@ std::vector<ClusterTimes::Slowest> ClusterTimes::slowest_by_class(
         slowest.emplace_back(Slowest{.ranks = groups[share.group], .group = share.group});
     if (share.is_limited) {
       one.share = shares_.size();
-      shares_.push_back({.left = std::move(share), .ranks = one.ranks});
+      shares_.push_back(std::move(share));
     }
   }
   return slowest;
@@ -303,7 +297,8 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_of(Operation ope
     if (is_new || !is_empty->second) {
       keep_ranks(whole_, groups[group], group_);
       all.back() = loads(shape, operation, size);
-      is_empty->second = is_empty_load(all.back());
+      is_empty->second = std::all_of(all.back().begin(), all.back().end(),
+                                     [](const Load& load) { return load.empty(); });
       if (is_empty->second) {  // As those of its shape after it, whose loads nobody asks for.
         static_cast<void>(connections_->take_latencies());
       } else {
@@ -317,8 +312,8 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_of(Operation ope
 }
 
 Load ClusterTimes::load_of_message(int from, int to) {
-  const NodeId source = whole_.gpus[static_cast<std::size_t>(from)];
-  const NodeId target = whole_.gpus[static_cast<std::size_t>(to)];
+  const NodeId source = whole_.gpus[as_index(from)];
+  const NodeId target = whole_.gpus[as_index(to)];
   Load load;
   if (!connections_->add({.source = source, .target = target}, 1.0, load)) {
     throw_unreachable(whole_.topology, source, target);
@@ -352,8 +347,8 @@ const GroupShare* ClusterTimes::share_at(std::optional<std::size_t> index) {
   if (!index) {
     return nullptr;
   }
-  asked_->min_share = std::min(asked_->min_share, shares_[*index].left.share);
-  return &shares_[*index].left;
+  asked_->min_share = std::min(asked_->min_share, shares_[*index].share);
+  return &shares_[*index];
 }
 
 Cluster ClusterTimes::with_links_left(const Cluster& cluster, const GroupShare& share) const {
@@ -458,8 +453,7 @@ SimTime ClusterTimes::transferred_once(int from, int to, Bytes size,
   const auto [entry, fresh] = transfers_.try_emplace({from, to, size, share});
   if (fresh) {
     const std::array<Transfer, 1> one{
-        Transfer{.source = whole_.gpus[static_cast<std::size_t>(from)],
-                 .target = whole_.gpus[static_cast<std::size_t>(to)]}};
+        Transfer{.source = whole_.gpus[as_index(from)], .target = whole_.gpus[as_index(to)]}};
     std::optional<Cluster> changed;
     if (left != nullptr) {
       changed.emplace(with_links_left(whole_, *left));

@@ -88,11 +88,6 @@ class ClusterTimes final : public GroupTimes {
     int alike = 0;  // The number of all shapes that take equally long but for their NICs.
     std::map<Use, bool> is_empty = {};  // Whether calls are on no link that others may use.
   };
-  // The share that others leave a group.
-  struct Share {
-    GroupShare left;
-    std::vector<int> ranks;  // Ranks of the group.
-  };
   // The slowest group of a class; an index into shares_ if others take something from it.
   struct Slowest {
     std::vector<int> ranks;
@@ -160,7 +155,7 @@ class ClusterTimes final : public GroupTimes {
   // Shapes by joints: one shape for each number.
   std::map<std::vector<int>, std::vector<const Shape*>> different_shapes_;
   int numbers_ = 0;
-  std::vector<Share> shares_;
+  std::vector<GroupShare> shares_;  // What others leave a group.
   std::map<std::pair<std::vector<Use>, Groups>, std::vector<Slowest>> known_slowest_;
   std::map<Groups, std::vector<Slowest>> known_messages_;
   // Times with the index of a share.

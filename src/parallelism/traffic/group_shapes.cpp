@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "sim/check.h"
 #include "sim/ids.h"
 #include "topology/graph/path.h"
 #include "topology/graph/switch_graph.h"
 
 namespace trainyard {
-namespace {}  // namespace
 
 GroupShapes::GroupShapes(const Cluster& cluster, std::span<const int> domain_of_rank,
                          Routing& routing)

@@ -24,27 +24,6 @@
 namespace trainyard {
 namespace {
 
-std::string_view purpose_of(RankGroupKind kind) {
-  switch (kind) {
-    case RankGroupKind::Tensor:
-      return "tensor";
-    case RankGroupKind::Context:
-      return "context";
-    case RankGroupKind::Pipeline:
-      return "pipeline";
-    case RankGroupKind::Expert:
-    case RankGroupKind::ExpertTensor:
-      return "expert";
-    case RankGroupKind::Gradient:
-    case RankGroupKind::Shard:
-    case RankGroupKind::Replica:
-    case RankGroupKind::ExpertGradient:
-    case RankGroupKind::Ends:
-      break;
-  }
-  return "data";
-}
-
 // All that works with the same links, in bytes of an all_gather (an all_reduce is two), of an
 // alltoall, and of messages to the next rank.
 struct GroupBytes {
@@ -117,7 +96,7 @@ class Counter {
     add_run(purpose, Operation::SendReceive, &kDirect, bytes.shifts);
   }
   void add_message(std::string_view purpose, int from, int to, double bytes) {
-    const auto gpu = [&](int rank) { return whole_.gpus[static_cast<std::size_t>(rank)]; };
+    const auto gpu = [&](int rank) { return whole_.gpus[as_index(rank)]; };
     if (!routing_.route(gpu(from), gpu(to), 0, path_)) {
       throw_unreachable(whole_.topology, gpu(from), gpu(to));
     }
@@ -203,9 +182,9 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
   for (int place = 0; place < plan.pipeline; ++place) {
     places.push_back(bytes_of_place(model, plan, software, place));
   }
-  std::vector<int> place_of(static_cast<std::size_t>(plan.ranks()), -1);
+  std::vector<int> place_of(as_index(plan.ranks()), -1);
   for (int rank = 0; rank < plan.ranks(); ++rank) {
-    if (place_of[static_cast<std::size_t>(rank)] >= 0) {
+    if (place_of[as_index(rank)] >= 0) {
       continue;
     }
     const std::vector<int> pipeline = group_of(plan, RankGroupKind::Pipeline, rank);
@@ -230,15 +209,14 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
     }
     std::vector<bool> seen(place_of.size(), false);
     for (int rank = 0; rank < plan.ranks(); ++rank) {
-      const PlaceBytes& of_place =
-          places[static_cast<std::size_t>(place_of[static_cast<std::size_t>(rank)])];
+      const PlaceBytes& of_place = places[static_cast<std::size_t>(place_of[as_index(rank)])];
       const auto bytes = of_place.find(kind);
-      if (seen[static_cast<std::size_t>(rank)] || bytes == of_place.end()) {
+      if (seen[as_index(rank)] || bytes == of_place.end()) {
         continue;
       }
       const std::vector<int> group = group_of(plan, kind, rank);
       for (const int member : group) {
-        seen[static_cast<std::size_t>(member)] = true;
+        seen[as_index(member)] = true;
       }
       counter.add_group(purpose_of(kind), group, bytes->second);
     }

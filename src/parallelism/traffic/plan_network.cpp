@@ -75,7 +75,8 @@ class NetworkBytes {
     for (const PipelineStage& stage : stages) {
       const RankParameters held = stage_parameters(model_, stage, plan_);
       if (plan_.zero_stage == 3) {
-        of_micro_batch += pass_bytes(sharded_calls(held, plan_, software_));
+        const PassCalls sharded = sharded_calls(held, plan_, software_);
+        of_micro_batch += bytes_of(sharded.forward) + bytes_of(sharded.backward);
       }
       const DataCalls calls = data_calls(held, plan_, software_);
       of_step += bytes_of(calls.reduce) + bytes_of(calls.gather);
@@ -85,14 +86,11 @@ class NetworkBytes {
 
  private:
   [[nodiscard]] const Spread& spread(RankGroupKind kind) {
-    auto found = spreads_.find(kind);
-    if (found == spreads_.end()) {
-      found =
-          spreads_
-              .emplace(kind, spread_of(widest_group(plan_, kind, server_of_rank_), server_of_rank_))
-              .first;
+    const auto [entry, is_new] = spreads_.try_emplace(kind);
+    if (is_new) {
+      entry->second = spread_of(widest_group(plan_, kind, server_of_rank_), server_of_rank_);
     }
-    return found->second;
+    return entry->second;
   }
 
   [[nodiscard]] double bytes_of(const GroupCall& call) {
@@ -112,10 +110,6 @@ class NetworkBytes {
       sum += bytes_of(call);
     }
     return sum;
-  }
-
-  [[nodiscard]] double pass_bytes(const PassCalls& calls) {
-    return bytes_of(calls.forward) + bytes_of(calls.backward);
   }
 
   [[nodiscard]] double unit_bytes(const ModelUnit& unit) {

@@ -51,9 +51,4 @@ void SharedTimes::lend(const std::function<void(GroupTimes&)>& ask) {
   returned_.push_back(std::move(own));
 }
 
-std::size_t SharedTimes::known() const {
-  const std::lock_guard lock(mutex_);
-  return collectives_.size() + transfers_.size();
-}
-
 }  // namespace trainyard

@@ -3,7 +3,6 @@
 // computed once, whoever asks first, and is the same whoever that is.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,9 +30,6 @@ class SharedTimes final : public GroupTimes {
   // it.
   void lend(const std::function<void(GroupTimes&)>& ask);
 
-  // Different ones that were asked for.
-  [[nodiscard]] std::size_t known() const;
-
  private:
   // One of those, or a new one. Throws what `make` throws.
   [[nodiscard]] std::unique_ptr<GroupTimes> take(std::vector<std::unique_ptr<GroupTimes>>& from);
@@ -41,7 +37,7 @@ class SharedTimes final : public GroupTimes {
   SimTime remembered(std::map<Key, SimTime>& known, const Key& key, const Ask& ask);
 
   Maker make_;
-  mutable std::mutex mutex_;  // Guards everything below.
+  std::mutex mutex_;  // Guards everything below.
   std::vector<std::unique_ptr<GroupTimes>> idle_;
   std::vector<std::unique_ptr<GroupTimes>> returned_;  // Were lent, and may have a plan.
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;

@@ -2,18 +2,15 @@
 #include "parallelism/walk/host_launches.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
+
+#include "parallelism/operators/time_arithmetic.h"
 
 namespace trainyard {
 namespace {
 
 // Kernels of a layer backward over those forward: fitted to the small models of vTrain's tables.
 constexpr double kBackwardHost = 1.3;
-
-SimTime times(SimTime time, double factor) {
-  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
-}
 
 int tensor_calls(const std::vector<GroupCall>& calls) {
   int count = 0;
@@ -26,16 +23,16 @@ int tensor_calls(const std::vector<GroupCall>& calls) {
 // `passes` forward passes of kernels, and so many collectives.
 HostLaunches launches_of(const ComputeRates& rates, const SoftwareProfile& software,
                          const ModelLayer& layer, double passes, int collectives) {
-  const SimTime kernels = times(rates.host_layer, passes);
+  const SimTime kernels = scaled(rates.host_layer, passes);
   const SimTime called = rates.host_collective * collectives;
   if (layer.experts) {
-    const SimTime all = times(kernels, software.host_expert) + called;
+    const SimTime all = scaled(kernels, software.host_expert) + called;
     return {.all = all,
-            .shown = std::max(times(all, software.host_sync),
-                              times(kernels, software.host_expert_sync))};
+            .shown = std::max(scaled(all, software.host_sync),
+                              scaled(kernels, software.host_expert_sync))};
   }
   const SimTime all = kernels + called;
-  return {.all = all, .shown = times(all, software.host_sync)};
+  return {.all = all, .shown = scaled(all, software.host_sync)};
 }
 
 }  // namespace

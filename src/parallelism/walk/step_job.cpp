@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "parallelism/operators/time_arithmetic.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -29,8 +30,7 @@ SimTime jitter_of(SimTime step, std::span<const int> server_of_rank) {
   std::vector<int> servers(server_of_rank.begin(), server_of_rank.end());
   std::sort(servers.begin(), servers.end());
   const auto count = std::unique(servers.begin(), servers.end()) - servers.begin();
-  const double share = kJitterOfDoubling * std::log2(static_cast<double>(count));
-  return SimTime(std::llround(static_cast<double>(step.picoseconds()) * share));
+  return scaled(step, kJitterOfDoubling * std::log2(static_cast<double>(count)));
 }
 
 void check_modelled(const StepJob& job) {

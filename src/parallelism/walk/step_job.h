@@ -37,6 +37,10 @@ struct StepJob {
   std::span<const int> domain_of_rank = {};
   ExpertLoads loads = {};
   std::optional<HostRates> host = {};  // Rates of copies; for plans with offload.
+
+  [[nodiscard]] std::span<const int> domains() const {
+    return domain_of_rank.empty() ? server_of_rank : domain_of_rank;
+  }
 };
 
 // Throws ConfigError, one line, for what is not modelled.

@@ -2,10 +2,9 @@
 #include "parallelism/walk/step_traffic.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
-
-#include "sim/check.h"
 
 namespace trainyard {
 namespace {
@@ -166,24 +165,9 @@ std::vector<GroupCall> recomputed_calls(const PassCalls& calls, const ModelLayer
 double sent_elements(const GroupCall& call, int ranks) {
   const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   const double all = static_cast<double>(call.elements) * static_cast<double>(call.times);
-  switch (call.operation) {
-    case Operation::AllReduce:
-      return 2.0 * all * others;
-    case Operation::AllGather:
-    case Operation::ReduceScatter:
-    case Operation::AllToAll:
-    case Operation::Broadcast:
-      return all * others;
-    case Operation::SendReceive:
-      return all;
-    case Operation::AllToAllV:
-    case Operation::Reduce:
-    case Operation::Scatter:
-    case Operation::Gather:
-    case Operation::Barrier:
-      break;
-  }
-  CHECK(false, "no step makes this operation");
+  return call.operation == Operation::SendReceive ? all
+         : call.operation == Operation::AllReduce ? 2.0 * all * others
+                                                  : all * others;
 }
 
 PassCalls layer_calls(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
@@ -204,34 +188,27 @@ PassCalls layer_calls(const Model& model, const ModelLayer& layer, const Paralle
   return calls;
 }
 
-PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
+PassCalls end_calls(const Model& model, const ParallelPlan& plan, StepPlace place) {
   PassCalls calls;
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
-  if (model.vocabulary > 0) {  // Each tensor rank makes all tokens of patches.
+  const bool is_head = place == StepPlace::Head;
+  // Each tensor rank makes all tokens of patches.
+  if (model.vocabulary > 0 || (is_head && split)) {
     add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-             plan.element_bytes, plan, calls.forward);
+             plan.element_bytes, plan, is_head ? calls.backward : calls.forward);
   }
   if (split) {
     add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
-             calls.backward);
+             is_head ? calls.forward : calls.backward);
   }
   return calls;
 }
 
-PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
-  PassCalls calls;
-  const std::int64_t hidden = plan.tokens() * model.hidden;
-  const bool split = plan.has_sequence_parallelism;
-  if (split) {
-    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
-             calls.forward);
-  }
-  if (split || model.vocabulary > 0) {
-    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-             plan.element_bytes, plan, calls.backward);
-  }
-  return calls;
+std::string_view purpose_of(RankGroupKind kind) {
+  constexpr std::array<std::string_view, 10> kPurposes{
+      "tensor", "context", "pipeline", "data", "data", "data", "expert", "expert", "data", "data"};
+  return kPurposes[static_cast<std::size_t>(kind)];
 }
 
 PassCalls unit_calls(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
@@ -239,8 +216,7 @@ PassCalls unit_calls(const Model& model, const ParallelPlan& plan, const Softwar
   return unit.place == StepPlace::Layer
              ? layer_calls(model, model.layers[static_cast<std::size_t>(unit.layer)], plan,
                            software)
-         : unit.place == StepPlace::Embedding ? embedding_calls(model, plan)
-                                              : head_calls(model, plan);
+             : end_calls(model, plan, unit.place);
 }
 
 std::optional<GroupCall> ends_call(const Model& model, const ParallelPlan& plan,
@@ -300,6 +276,12 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
   add(RankGroupKind::Shard, parameters.dense);
   add(RankGroupKind::ExpertGradient, parameters.expert);
   return calls;
+}
+
+std::int64_t bucket_parameters(const ParallelPlan& plan) {
+  constexpr std::int64_t kMin = 40'000'000;
+  constexpr std::int64_t kOfRank = 1'000'000;
+  return std::max(kMin, kOfRank * plan.gradient_ranks());
 }
 
 std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {

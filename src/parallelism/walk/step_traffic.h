@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "collectives/schedule/operation.h"
@@ -48,8 +49,12 @@ struct PassCalls {
 // Traffic of tensor, context, expert and expert tensor ranks.
 [[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const SoftwareProfile& software);
-[[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
-[[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
+// The same of the embedding or the head.
+[[nodiscard]] PassCalls end_calls(const Model& model, const ParallelPlan& plan, StepPlace place);
+
+// The kind of parallelism that a group works for: "tensor", "context", "pipeline", "expert" or
+// "data".
+[[nodiscard]] std::string_view purpose_of(RankGroupKind kind);
 
 [[nodiscard]] PassCalls unit_calls(const Model& model, const ParallelPlan& plan,
                                    const SoftwareProfile& software, const ModelUnit& unit);
@@ -77,6 +82,11 @@ struct DataCalls {
 // each pass, gradients reduced.
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       const SoftwareProfile& software);
+
+// Parameters of a bucket of gradients or weights, as Megatron-LM has them with overlap: 40 million,
+// or one million for each rank that shares gradients, so that rings of many ranks are not bound by
+// latency (megatron/core/distributed/distributed_data_parallel.py: bucket_size).
+[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan);
 
 // Returns the elements that a tensor rank sends to the next stage for one micro-batch, and gets
 // back in gradients. With modulation the vectors of the samples go along, and are not split.

@@ -65,11 +65,7 @@ std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,
 }  // namespace
 
 UnitWork work_of(const StepJob& job, const OperatorTimes& operators, const ModelUnit& unit) {
-  UnitWork work{.compute = {},
-                .calls = unit_calls(job.model, job.plan, job.software, unit),
-                .again = {},
-                .forward_host = {},
-                .backward_host = {}};
+  UnitWork work{.calls = unit_calls(job.model, job.plan, job.software, unit)};
   if (unit.place == StepPlace::Layer) {
     add_layer_work(job, operators, unit, work);
   } else {
@@ -80,15 +76,12 @@ UnitWork work_of(const StepJob& job, const OperatorTimes& operators, const Model
   return work;
 }
 
-ExpertDomains expert_places(const StepJob& job, const std::vector<int>& group) {
-  return expert_domains(group,
-                        job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank);
-}
-
 ExpertDomains expert_places(const StepJob& job) {
-  return job.plan.expert == 1 ? ExpertDomains()
-                              : expert_places(job, widest_group(job.plan, RankGroupKind::Expert,
-                                                                job.server_of_rank));
+  if (job.plan.expert == 1) {
+    return {};
+  }
+  return expert_domains(widest_group(job.plan, RankGroupKind::Expert, job.server_of_rank),
+                        job.domains());
 }
 
 Exchanges exchanges_of(const StepJob& job, const ModelUnit& unit, const ExpertDomains& places) {

@@ -20,14 +20,14 @@
 namespace trainyard {
 
 struct UnitWork {
-  PassTimes compute;
+  PassTimes compute = {};
   PassCalls calls;
   // The parts that a backward pass computes again: with full recomputation those of a forward pass,
   // beside calls.again; with the selective one StepPart::Recompute.
-  StepParts again;
+  StepParts again = {};
   // Times of the host; zero for the ends of the model.
-  HostLaunches forward_host;
-  HostLaunches backward_host;
+  HostLaunches forward_host = {};
+  HostLaunches backward_host = {};
 };
 
 // Traffic of tokens to their experts is that of exchanges_of() instead of `calls`.
@@ -47,9 +47,7 @@ struct UnitCall {
   bool operator==(const UnitCall&) const = default;
 };
 
-// The expert group of a plan by NVLink domain.
-[[nodiscard]] ExpertDomains expert_places(const StepJob& job, const std::vector<int>& group);
-// The same of its widest group; nothing where there is none.
+// The widest expert group of a plan by NVLink domain; nothing where there is none.
 [[nodiscard]] ExpertDomains expert_places(const StepJob& job);
 
 // Tokens on their way to experts and back in one direction of a pass; calls of a list run at once.

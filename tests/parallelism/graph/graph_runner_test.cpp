@@ -183,9 +183,9 @@ TEST_CASE("a graph that cannot end says who waits for whom", "[graph_runner]") {
   const GraphResult result = run.run(graph);
   REQUIRE_FALSE(result.finished());
   REQUIRE(result.waits.size() == 3);
-  REQUIRE(result.waits[0].text == "rank 0, a: call waits for a rank that never comes");
-  REQUIRE(result.waits[1].text == "rank 1, b: call waits for a rank that never comes");
-  REQUIRE(result.waits[2].text == "rank 1, c: later waits for rank 0, a: after");
+  REQUIRE(result.waits[0] == "rank 0, a: call waits for a rank that never comes");
+  REQUIRE(result.waits[1] == "rank 1, b: call waits for a rank that never comes");
+  REQUIRE(result.waits[2] == "rank 1, c: later waits for rank 0, a: after");
 }
 
 TEST_CASE("random graphs give what a naive evaluation of their starts and ends gives",

@@ -41,10 +41,11 @@ TEST_CASE("phases of a unit follow each other, and the host runs beside all of t
   RankCase item;
   LoweredRank rank(0, item.graph, item.communicators);
   const std::uint32_t mix = item.graph.add_mix({});
-  NamedUnit unit{.name = "unit", .sync = {}, .phases = {}, .beside = {}, .host = 5_us};
-  unit.phases.push_back({.mix = mix, .calls = {{.call = tensor_call(), .name = "a"}}});
-  unit.phases.push_back({.mix = {}, .calls = {{.call = tensor_call(), .name = "b"}}});
-  unit.phases.push_back({.mix = mix, .calls = {}});
+  NamedUnit unit{.name = "unit", .work = {}, .mixes = {mix, std::nullopt, mix}};
+  unit.work.host = 5_us;
+  unit.work.phases.push_back({.compute = {}, .calls = {tensor_call()}});
+  unit.work.phases.push_back({.compute = {}, .calls = {tensor_call()}});
+  unit.work.phases.push_back({.compute = {}, .calls = {}});
   rank.unit(unit);
   // compute 0 beside call 1, call 2, compute 3; host 4.
   REQUIRE(item.graph.operations().size() == 5);

@@ -93,7 +93,7 @@ TEST_CASE("the mixes of a unit are added once", "[lowered_units]") {
   const NamedUnit& unit = units.unit({.layer = 3}, PassKind::Forward);
   REQUIRE(unit.name == "forward layer 3");
   const std::size_t mixes = graph.mixes().size();
-  REQUIRE(mixes == unit.phases.size());
+  REQUIRE(mixes == unit.mixes.size());
   REQUIRE(&units.unit({.layer = 3}, PassKind::Forward) == &unit);
   REQUIRE(graph.mixes().size() == mixes);
   REQUIRE(units.unit({.place = StepPlace::Head}, PassKind::Backward).name == "backward head");

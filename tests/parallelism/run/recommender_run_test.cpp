@@ -4,11 +4,9 @@
 #include "parallelism/run/recommender_run.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectives/run/run.h"
@@ -26,24 +24,18 @@ const nccl::Profile& shipped_profile() {
   return instance;
 }
 
-// ln of predicted over measured time of a row in validation/recommenders.
-double error_of(const ConfigNode& row) {
-  static constexpr std::array<std::string_view, 2> kPrecisions{"fp16", "tf32"};
-  const auto gpus = static_cast<int>(row.required("gpus").as_integer(1, 8));
-  RecommenderWorkload workload =
-      recommender_workload(shipped_recommender(row.required("model").as_string()),
-                           row.required("batch").as_integer(1, 1 << 30));
-  workload.precision =
-      row.required("precision").as_choice(kPrecisions) == 0 ? Precision::Fp16 : Precision::Tf32;
+// ln of predicted over measured time.
+double error_of(const MeasuredRecommender& row) {
+  RecommenderWorkload workload = recommender_workload(shipped_recommender(row.model), row.batch);
+  workload.precision = row.precision;
   StepTables tables = plain_tables();
   tables.nccl = &shipped_profile();
-  const RecommenderRun run = run_recommender(
-      shipped_cluster(row.required("cluster").as_string(), {.nodes = 1, .gpus_per_node = gpus}),
-      workload, recommender_software(row.required("software").as_string()), tables);
-  const auto step = row.optional("step");
-  const double measured = step ? step->as_time().seconds()
-                               : static_cast<double>(workload.batch) /
-                                     row.required("samples_per_s").as_number(1.0, 1e9);
+  const auto gpus = static_cast<int>(row.gpus);
+  const RecommenderRun run =
+      run_recommender(shipped_cluster(row.cluster, {.nodes = 1, .gpus_per_node = gpus}), workload,
+                      recommender_software(row.software), tables);
+  const double measured =
+      row.step ? row.step->seconds() : static_cast<double>(row.batch) / row.samples_per_s;
   return std::log(run.step.time.seconds() / measured);
 }
 
@@ -62,19 +54,18 @@ std::string refusal_of(const RecommenderWorkload& workload) {
 TEST_CASE("measured steps of recommendation models are as far off as recorded", "[recommender]") {
   ConfigDocument document =
       ConfigDocument::load(source_dir() / "validation/recommenders/rows.yaml");
-  document.root().required("sources").skip();
+  std::vector<MeasuredRecommender> rows;
+  read_fields(document.root(), rows, measured_recommender_fields);
+  document.finish();
   std::vector<double> errors;
-  for (const ConfigNode& row : document.root().required("rows").items()) {
+  for (const MeasuredRecommender& row : rows) {
     const double error = error_of(row);
-    INFO(row.required("id").as_string());
-    row.required("source").skip();
-    REQUIRE(error == Approx(row.required("error").as_number(-1.0, 1.0)).margin(0.0006));
-    const auto fitted = row.optional("fitted");
-    if (!fitted || !fitted->as_bool()) {
+    INFO(row.id);
+    REQUIRE(error == Approx(row.error).margin(0.0006));
+    if (!row.is_fitted) {
       errors.push_back(std::abs(error));
     }
   }
-  document.finish();
   std::sort(errors.begin(), errors.end());
   REQUIRE(errors[errors.size() / 2] < 0.17);
 }

@@ -64,7 +64,8 @@ TEST_CASE("a tensor rank puts on its links what its calls send", "[link-traffic]
     const PassCalls calls = layer_calls(model, layer, plan, software_of(workload));
     wanted += sent(calls.forward, 8) + sent(calls.backward, 8);
   }
-  for (const PassCalls& calls : {embedding_calls(model, plan), head_calls(model, plan)}) {
+  for (const PassCalls& calls :
+       {end_calls(model, plan, StepPlace::Embedding), end_calls(model, plan, StepPlace::Head)}) {
     wanted += sent(calls.forward, 8) + sent(calls.backward, 8);
   }
   wanted *= static_cast<double>(plan.micro_batches());

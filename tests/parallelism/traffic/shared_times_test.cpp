@@ -27,7 +27,6 @@ TEST_CASE("what many ask for is computed once", "[shared-times]") {
   }
   REQUIRE(made->collectives == 2);
   REQUIRE(made->transfers == 1);
-  REQUIRE(times.known() == 3);
 }
 
 TEST_CASE("several threads ask at once", "[shared-times]") {
@@ -46,7 +45,6 @@ TEST_CASE("several threads ask at once", "[shared-times]") {
       });
     }
   }
-  REQUIRE(times.known() == 199);
   REQUIRE(makes <= 4);
 }
 
@@ -64,7 +62,6 @@ TEST_CASE("one that throws leaves the others", "[shared-times]") {
   SharedTimes times([] { return std::make_unique<Choosy>(); });
   REQUIRE_THROWS_AS(times.collective(Operation::AllReduce, {0, 1, 2}, Bytes(8)), ConfigError);
   REQUIRE(times.collective(Operation::AllReduce, {0, 1}, Bytes(8)) == nanoseconds(1));
-  REQUIRE(times.known() == 1);
 }
 
 TEST_CASE("what was lent with a plan answers no one who asks without", "[shared-times]") {

@@ -212,6 +212,11 @@ TEST_CASE("ranks that own whole matrices sum all gradients and broadcast what th
   });
 }
 
+TEST_CASE("buckets grow with the ranks that share gradients", "[step_traffic]") {
+  REQUIRE(bucket_parameters({.data = 8}) == 40'000'000);
+  REQUIRE(bucket_parameters({.context = 2, .data = 64}) == 128'000'000);
+}
+
 TEST_CASE("a stage sends b s h to the next, a part of it where tensor ranks have parts",
           "[traffic-volume]") {
   for_random_cases([](const Case& one, RandomStream&) {
@@ -226,15 +231,16 @@ TEST_CASE("a stage sends b s h to the next, a part of it where tensor ranks have
 TEST_CASE("tensor ranks of a model of images exchange nothing at its ends", "[traffic-volume]") {
   const Model dit = load_model(kConfigsFolder / "workloads" / "models" / "dit-xl-2.yaml");
   ParallelPlan plan{.tensor = 4, .micro_batch = 8, .sequence = 256};
-  REQUIRE(embedding_calls(dit, plan).forward.empty());
-  REQUIRE(embedding_calls(dit, plan).backward.empty());
-  REQUIRE(head_calls(dit, plan).forward.empty());
-  REQUIRE(head_calls(dit, plan).backward.empty());
+  REQUIRE(end_calls(dit, plan, StepPlace::Embedding).forward.empty());
+  REQUIRE(end_calls(dit, plan, StepPlace::Embedding).backward.empty());
+  REQUIRE(end_calls(dit, plan, StepPlace::Head).forward.empty());
+  REQUIRE(end_calls(dit, plan, StepPlace::Head).backward.empty());
   // Every rank takes its tokens of those that it made, and gathers their gradients.
   plan.has_sequence_parallelism = true;
-  REQUIRE(embedding_calls(dit, plan).forward.empty());
-  REQUIRE(embedding_calls(dit, plan).backward.front().operation == Operation::AllGather);
-  REQUIRE(head_calls(dit, plan).forward.front().operation == Operation::AllGather);
+  REQUIRE(end_calls(dit, plan, StepPlace::Embedding).forward.empty());
+  REQUIRE(end_calls(dit, plan, StepPlace::Embedding).backward.front().operation ==
+          Operation::AllGather);
+  REQUIRE(end_calls(dit, plan, StepPlace::Head).forward.front().operation == Operation::AllGather);
   // Vectors of the samples go to the next stage with the tokens, in full.
   REQUIRE(transfer_elements(dit, plan, false) == 8 * 256 * 1152 / 4 + 8 * 1152);
 }
