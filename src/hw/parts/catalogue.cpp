@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "hw/parts/catalogue_schemas.h"
 #include "sim/check.h"
 #include "sim/fields.h"
 
