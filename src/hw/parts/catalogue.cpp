@@ -3,6 +3,8 @@
 // mapping of parts by name; a value of a part is {value, evidence, source, note}.
 #include "hw/parts/catalogue.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -45,17 +47,11 @@ std::string advice(std::string_view word, const std::vector<std::string>& names)
       best = name;
     }
   }
-  if (!best) {
-    best = nearest_word(word, names);
-  }
   if (best) {
     return "; did you mean \"" + *best + "\"?";
   }
-  std::string list;
-  for (const std::string& name : names) {
-    list += (list.empty() ? "; known are " : ", ") + name;
-  }
-  return list;
+  return did_you_mean(word, names,
+                      names.empty() ? "" : fmt::format("; known are {}", fmt::join(names, ", ")));
 }
 
 template <typename Value>
