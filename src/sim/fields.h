@@ -31,6 +31,10 @@
 
 namespace trainyard {
 
+// What cited values rest on, in the order of Evidence (hw/parts/catalogue.h).
+inline constexpr std::array<std::string_view, 5> kKindsOfEvidence{
+    "datasheet", "measured", "shipped", "secondary", "estimate"};
+
 // The member itself, or the value of an optional one, made by default.
 template <typename Value>
 Value& held(Value& value) {
