@@ -176,7 +176,7 @@ void rdma_fields(Fields& fields, RdmaProfile& rdma) {
                   "Priority of ACKs, NAKs and CNPs.");
   fields.required("ack_every", rdma.ack_every, Cited{Whole{0, kMaxOutstanding / 2}},
                   "Packets between ACKs, beside those at the ends of messages.");
-  fields.required("recovery", rdma.recovery, Cited{Choice{retransmission_names()}},
+  fields.required("recovery", rdma.recovery, Cited{Choice{row_names(kRetransmissions)}},
                   "What is sent again after a loss.");
   fields.required("timeout", rdma.retry.timeout, Cited{Via{Whole{0, kMaxTimeout}, timeout}},
                   "Retransmission timeout: 4.096 us times 2 to this power.");

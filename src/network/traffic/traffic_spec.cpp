@@ -10,6 +10,7 @@
 
 #include "network/traffic/traffic_endpoints.h"
 #include "network/traffic/traffic_trace.h"
+#include "sim/fields.h"
 #include "sim/printable.h"
 #include "topology/routing/routing.h"
 
@@ -127,12 +128,6 @@ class Reader {
     std::string_view name;
     void (Reader::*read)(const ConfigNode& node, TrafficGroup& group) const;
   };
-  static constexpr std::array<std::string_view, 7> names_of(const std::array<Kind, 7>& kinds) {
-    std::array<std::string_view, 7> names{};
-    std::ranges::transform(kinds, names.begin(), &Kind::name);
-    return names;
-  }
-
   TrafficGroup read_group(const ConfigNode& node) {
     static constexpr std::array<Kind, 7> kKinds{{{"permutation", &Reader::read_permutation},
                                                  {"incast", &Reader::read_incast},
@@ -141,7 +136,7 @@ class Reader {
                                                  {"poisson", &Reader::read_poisson},
                                                  {"flows", &Reader::read_flows},
                                                  {"trace", &Reader::read_trace_of}}};
-    static constexpr std::array<std::string_view, 7> kNames = names_of(kKinds);
+    static constexpr auto kNames = row_names(kKinds);
     const Kind& kind = kKinds.at(node.required("kind").as_choice(kNames));
     TrafficGroup group{.name = read_name(node),
                        .kind = std::string(kind.name),
