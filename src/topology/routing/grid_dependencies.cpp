@@ -4,6 +4,7 @@
 #include <algorithm>
 
 namespace trainyard {
+
 GridDependencies::GridDependencies(GridRouter& router, DependencyGraph& graph)
     : router_(router),
       graph_(graph),
