@@ -47,10 +47,9 @@ int run(std::span<const std::string> arguments) {
     names.emplace_back(command.name);
   }
   std::ranges::sort(names);
-  const auto nearest = nearest_word(arguments[0], names);
-  throw ConfigError(fmt::format(
-      "expected a command ({}), found {}{}", fmt::join(names, ", "), in_quotes(arguments[0]),
-      nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "; see trainyard --help"));
+  throw ConfigError(fmt::format("expected a command ({}), found {}{}", fmt::join(names, ", "),
+                                in_quotes(arguments[0]),
+                                did_you_mean(arguments[0], names, "; see trainyard --help")));
 }
 
 // A result that nobody received, as on a full disk, must not look like success.

@@ -47,19 +47,11 @@ constexpr auto kSynonyms =
                              {"experts", " moe "},
                              {"active", " topk top_k "}});
 
-std::string lower(std::string_view word) {
-  std::string result(word);
-  for (char& letter : result) {
-    letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  }
-  return result;
-}
-
 // Insertions, deletions, replacements and swaps of neighbours that turn one word into the other
 // (optimal string alignment distance), without regard to case.
 std::size_t edit_distance(std::string_view first, std::string_view second) {
-  const std::string a = lower(first);
-  const std::string b = lower(second);
+  const std::string a = lower_case(first);
+  const std::string b = lower_case(second);
   std::vector<std::size_t> before;
   std::vector<std::size_t> above(b.size() + 1);
   std::iota(above.begin(), above.end(), std::size_t{0});
@@ -87,11 +79,6 @@ std::size_t typo_limit(std::size_t length) {
   return length <= 4 ? 1 : 2;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-  const std::optional<std::string> nearest = nearest_word(word, candidates);
-  return nearest ? "; did you mean \"" + *nearest + "\"?" : "";
-}
-
 std::string comma_list(std::span<const std::string> words) {
   std::string result;
   for (const std::string& word : words) {
@@ -103,7 +90,7 @@ std::string comma_list(std::span<const std::string> words) {
 [[noreturn]] void fail_unknown(const YamlTree& tree, const YamlValue& mapping,
                                const YamlEntry& entry, const std::string& path) {
   std::string hint = did_you_mean(entry.key, mapping.asked_keys);
-  const std::string word = " " + lower(entry.key) + " ";
+  const std::string word = " " + lower_case(entry.key) + " ";
   for (const Synonyms& one : kSynonyms) {
     if (hint.empty() && one.words.find(word) != std::string_view::npos && mapping.asked(one.key)) {
       hint = "; did you mean \"" + std::string(one.key) + "\"?";
@@ -235,6 +222,12 @@ std::optional<std::string> nearest_word(std::string_view word,
     }
   }
   return nearest;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                         std::string_view otherwise) {
+  const std::optional<std::string> nearest = nearest_word(word, candidates);
+  return nearest ? "; did you mean \"" + *nearest + "\"?" : std::string(otherwise);
 }
 
 // --- ConfigNode --------------------------------------------------------------------------------

@@ -137,4 +137,10 @@ class ConfigDocument {
 [[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
                                                       std::span<const std::string> candidates);
 
+// The end of an error about an unknown word: "; did you mean "NEAREST"?", or `otherwise` where no
+// candidate is near.
+[[nodiscard]] std::string did_you_mean(std::string_view word,
+                                       std::span<const std::string> candidates,
+                                       std::string_view otherwise = "");
+
 }  // namespace trainyard

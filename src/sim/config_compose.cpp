@@ -97,11 +97,9 @@ class Composer {
     if (std::ranges::find(names, name.text) != names.end()) {
       return folder_ / (name.text + ".yaml");
     }
-    const std::optional<std::string> nearest = nearest_word(name.text, names);
     tree_.fail(name.place, path,
                "expected the name of a file in " + shown_folder() + ", found " +
-                   in_quotes(name.text) +
-                   (nearest ? "; did you mean \"" + *nearest + "\"?" : known(names)));
+                   in_quotes(name.text) + did_you_mean(name.text, names, known(names)));
   }
 
   // "configs/servers".

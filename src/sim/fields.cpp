@@ -11,9 +11,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKindsOfEvidence{"datasheet", "measured", "shipped",
-                                                           "secondary", "estimate"};
-
 // "1 to 8", "at least 1", "at most 8" or nothing, for docs, and the members of a JSON Schema.
 template <typename Value>
 void describe_range(std::string_view type, Value min, Value max, Schema& schema) {

@@ -15,6 +15,7 @@
 // optional field that is missing keeps the value that the struct has.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -30,6 +31,10 @@
 #include "sim/schema.h"
 
 namespace trainyard {
+
+// What cited values rest on, in the order of Evidence (hw/parts/catalogue.h).
+inline constexpr std::array<std::string_view, 5> kKindsOfEvidence{
+    "datasheet", "measured", "shipped", "secondary", "estimate"};
 
 // The member itself, or the value of an optional one, made by default.
 template <typename Value>
@@ -188,6 +193,15 @@ struct Choice {
   [[nodiscard]] std::size_t value(const ConfigNode& node) const { return node.as_choice(names); }
   void describe(Schema& schema) const;
 };
+// The names of the rows of a table, for Choice.
+template <typename Row, std::size_t kRows>
+[[nodiscard]] constexpr std::array<std::string_view, kRows> row_names(
+    const std::array<Row, kRows>& rows) {
+  std::array<std::string_view, kRows> names;
+  std::ranges::transform(rows, names.begin(), [](const Row& row) { return row.name; });
+  return names;
+}
+
 // A value, or the word "off", which is 0.
 [[nodiscard]] bool is_off(const ConfigNode& node);
 template <typename Kind>

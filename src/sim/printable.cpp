@@ -61,4 +61,12 @@ std::string in_quotes(std::string_view text) {
   return '"' + shortened(text) + '"';
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result) {
+    letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  return result;
+}
+
 }  // namespace trainyard

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// User text inside an error message, which stays one line whatever the text holds.
+// User text inside an error message, which stays one line whatever the text holds, and in lower
+// case.
 #pragma once
 
 #include <string>
@@ -15,5 +16,8 @@ namespace trainyard {
 
 // `text` shortened and in double quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+
+// `text` with small letters for those from A to Z.
+[[nodiscard]] std::string lower_case(std::string_view text);
 
 }  // namespace trainyard

@@ -21,7 +21,7 @@
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
 #include "hw/control/control_profile.h"
-#include "hw/parts/catalogue_schemas.h"
+#include "hw/parts/catalogue.h"
 #include "hw/transport/transport_profile.h"
 #include "nccl/timing/profile.h"
 #include "network/traffic/traffic_sizes.h"

@@ -15,6 +15,10 @@ TEST_CASE("control characters are escaped and other text is kept") {
   REQUIRE(escaped("\xc2\x9b") == "\\xc2\\x9b");
 }
 
+TEST_CASE("letters become small, and nothing else changes") {
+  REQUIRE(lower_case("0000:C7:00.0 AZaz[\xC3\x84") == "0000:c7:00.0 azaz[\xC3\x84");
+}
+
 TEST_CASE("long text is cut at 60 bytes, between characters") {
   const std::string sixty(60, 'x');
   REQUIRE(in_quotes(sixty) == '"' + sixty + '"');

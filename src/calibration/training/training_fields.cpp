@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 #include <type_traits>
+
+#include "sim/printable.h"
 
 namespace trainyard {
 namespace {
@@ -23,12 +24,6 @@ void skip_words(const ConfigNode& node, std::initializer_list<std::string_view> 
       found->skip();
     }
   }
-}
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return text;
 }
 
 bool is_number(const std::string& text) {

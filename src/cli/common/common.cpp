@@ -51,10 +51,9 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
   if (std::ranges::find(names, name_or_file) != names.end()) {
     return folder / (std::string(name_or_file) + ".yaml");
   }
-  const std::optional<std::string> nearest = nearest_word(name_or_file, names);
   throw ConfigError(fmt::format("expected a file or one of the {} {}, found {}{}", kind,
                                 fmt::join(names, ", "), in_quotes(name_or_file),
-                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+                                did_you_mean(name_or_file, names)));
 }
 
 std::filesystem::path intervals_file() {

@@ -37,9 +37,8 @@ bool is_read_as(const std::string& output, const std::string& value) {
 
 void fail_value(std::string_view what, std::string_view expected, std::string_view found,
                 std::span<const std::string> candidates) {
-  const std::optional<std::string> nearest = nearest_word(found, candidates);
   throw ConfigError(fmt::format("{}: expected {}, found {}{}", what, expected, in_quotes(found),
-                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+                                did_you_mean(found, candidates)));
 }
 
 void fail_option(std::string_view name, std::string_view expected, std::string_view found,

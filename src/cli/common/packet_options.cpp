@@ -14,6 +14,7 @@
 #include "network/packet/packet_profile.h"
 #include "report/formats/output.h"
 #include "report/results/traffic_report.h"
+#include "sim/fields.h"
 #include "sim/printable.h"
 #include "sim/yaml_names.h"
 #include "topology/cluster/faults.h"
@@ -103,7 +104,7 @@ Options packet_options() {
                   fmt::join(ecn_names(), ", "));
   static const std::string marking_choices = fmt::format("{}", fmt::join(ecn_names(), "|"));
   static const std::string retransmissions =
-      fmt::format("{}", fmt::join(retransmission_names(), "|"));
+      fmt::format("{}", fmt::join(row_names(kRetransmissions), "|"));
   return with_needs(
       "fidelity=packet",
       {{"transport", "NAME|FILE",

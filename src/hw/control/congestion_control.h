@@ -9,23 +9,31 @@
 
 #include "hw/control/control_list.h"
 #include "hw/control/control_terms.h"
+#include "sim/check.h"
 #include "sim/units.h"
 
 namespace trainyard {
 
-using ControlRules = ControlList::Rules;
-
 // The settings that all flows of one port share. They must outlive the flows.
 struct ControlSettings : PortTerms {
-  ControlRules rules = LineRateSettings();
+  ControlList::Rules rules = LineRateSettings();
 };
 
 // The sender of one flow.
 class SenderControl {
  public:
-  explicit SenderControl(const ControlSettings& settings);
+  explicit SenderControl(const ControlSettings& settings)
+      : settings_(&settings),
+        state_(visit_control(settings.rules, []<typename Row>(Row /*row*/, const auto& of_port) {
+          return State(typename Row::Sender(of_port));
+        })) {
+    CHECK(settings.line > Bandwidth(0) && settings.packet > Bytes(0), "no rate or no packet");
+  }
 
-  void on_ack(const AckSignal& ack);
+  void on_ack(const AckSignal& ack) {
+    visit_control(
+        state_, [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_ack(flow, ack, *settings_); });
+  }
   // Any ACK, before what it tells: the path is alive.
   void on_any_ack() {
     visit_control(state_, []<typename Row>(Row /*row*/, auto& flow) { Row::on_any_ack(flow); });
@@ -37,8 +45,13 @@ class SenderControl {
     visit_control(state_,
                   [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_sent(flow, now, size); });
   }
-  void on_loss(SimTime now);  // Found by a NAK or by selective acknowledgement.
-  void on_timeout(SimTime now);
+  void on_loss(SimTime now) {  // Found by a NAK or by selective acknowledgement.
+    visit_control(state_, [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_loss(flow, now); });
+  }
+  void on_timeout(SimTime now) {
+    visit_control(state_,
+                  [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_timeout(flow, now); });
+  }
   void on_credit(Bytes size) {  // From a CreditPacer.
     visit_control(state_,
                   [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_credit(flow, size); });

@@ -10,9 +10,7 @@ namespace trainyard {
 
 struct NoControlProfile {};
 
-struct LineRateSettings {
-  Bandwidth line{};
-};
+struct LineRateSettings {};
 
 struct LineRate {
   explicit LineRate(const LineRateSettings& /*settings*/) {}
@@ -25,8 +23,8 @@ struct NoControl : ControlDefaults {
   static constexpr std::string_view kName = "none";
 
   static void fields(Fields& /*fields*/, NoControlProfile& /*profile*/) {}
-  static LineRateSettings settings(const NoControlProfile& /*profile*/, const PortTerms& port) {
-    return {.line = port.line};
+  static LineRateSettings settings(const NoControlProfile& /*profile*/, const PortTerms& /*port*/) {
+    return {};
   }
   static ControlTraits traits(const NoControlProfile& /*profile*/) { return {}; }
 };

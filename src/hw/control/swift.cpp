@@ -57,16 +57,16 @@ double Swift::updated(double window, double delay, double target, double packets
   return bounded(window * std::max(share, 1.0 - settings_->max_decrease));
 }
 
-void Swift::on_ack(const SwiftAck& ack) {
+void Swift::on_ack(const AckSignal& ack, double packets) {
   timeouts_ = 0;
   rtt_ = ack.rtt;
   const bool may = can_decrease(ack.now, ack.rtt);
   const double before = window();
-  fabric_ = updated(fabric_, ack.fabric_delay.real_picoseconds(), exact_target(ack.hops),
-                    ack.packets, may);
+  const SimTime fabric_delay = ack.rtt - ack.host_delay;
+  fabric_ = updated(fabric_, fabric_delay.real_picoseconds(), exact_target(ack.hops), packets, may);
   if (settings_->host_target > SimTime()) {
     host_ = updated(host_, ack.host_delay.real_picoseconds(),
-                    settings_->host_target.real_picoseconds(), ack.packets, may);
+                    settings_->host_target.real_picoseconds(), packets, may);
   }
   if (window() < before) {
     decreased_ = ack.now;
@@ -146,16 +146,6 @@ SwiftSettings SwiftControl::settings(const SwiftProfile& profile, const PortTerm
   settings.first_window = packets * profile.first_window;
   settings.max_window = packets * profile.max_window;
   return settings;
-}
-
-void SwiftControl::on_ack(Swift& flow, const AckSignal& ack, const PortTerms& port) {
-  const auto packet = static_cast<double>(port.packet.count());
-  flow.on_ack({.now = ack.now,
-               .rtt = ack.rtt,
-               .fabric_delay = ack.rtt - ack.host_delay,
-               .host_delay = ack.host_delay,
-               .hops = ack.hops,
-               .packets = static_cast<double>(ack.size.count()) / packet});
 }
 
 Bandwidth SwiftControl::rate(const Swift& flow, SimTime /*now*/, const PortTerms& port) {

@@ -37,21 +37,13 @@ struct SwiftSettings {
   int reset_timeouts = 5;  // So many timeouts in a row set the least window.
 };
 
-struct SwiftAck {
-  SimTime now{};
-  SimTime rtt{};
-  SimTime fabric_delay{};
-  SimTime host_delay{};
-  int hops = 0;
-  double packets = 1.0;  // Newly acknowledged.
-};
-
 // `settings` must outlive it.
 class Swift {
  public:
   explicit Swift(const SwiftSettings& settings);
 
-  void on_ack(const SwiftAck& ack);
+  // `packets` are newly acknowledged.
+  void on_ack(const AckSignal& ack, double packets);
   // One that tells no delay: timeouts are in a row only if no ACK at all comes between them.
   void on_any_ack() { timeouts_ = 0; }
   // A lost packet has been found by its successors.
@@ -105,7 +97,10 @@ struct SwiftControl : ControlDefaults {
   static SwiftSettings settings(const SwiftProfile& profile, const PortTerms& port);
   static ControlTraits traits(const SwiftProfile& /*profile*/) { return {.packets_per_ack = 1}; }
 
-  static void on_ack(Swift& flow, const AckSignal& ack, const PortTerms& port);
+  static void on_ack(Swift& flow, const AckSignal& ack, const PortTerms& port) {
+    flow.on_ack(ack,
+                static_cast<double>(ack.size.count()) / static_cast<double>(port.packet.count()));
+  }
   static void on_any_ack(Swift& flow) { flow.on_any_ack(); }
   static void on_loss(Swift& flow, SimTime now) { flow.on_loss(now); }
   static void on_timeout(Swift& flow, SimTime now) { flow.on_timeout(now); }

@@ -3,6 +3,8 @@
 // mapping of parts by name; a value of a part is {value, evidence, source, note}.
 #include "hw/parts/catalogue.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "hw/parts/catalogue_schemas.h"
 #include "sim/check.h"
 #include "sim/fields.h"
 
@@ -19,8 +20,6 @@ namespace trainyard {
 namespace {
 
 // The names are in the order of the enumerations.
-constexpr std::array<std::string_view, 5> kEvidences{"datasheet", "measured", "shipped",
-                                                     "secondary", "estimate"};
 constexpr auto kFamilies =
     std::to_array<std::string_view>({"nvlink", "pcie", "c2c", "xgmi", "socket", "ici", "hccs"});
 constexpr std::array<std::string_view, 2> kCpuArchitectures{"x86_64", "arm64"};
@@ -46,17 +45,11 @@ std::string advice(std::string_view word, const std::vector<std::string>& names)
       best = name;
     }
   }
-  if (!best) {
-    best = nearest_word(word, names);
-  }
   if (best) {
     return "; did you mean \"" + *best + "\"?";
   }
-  std::string list;
-  for (const std::string& name : names) {
-    list += (list.empty() ? "; known are " : ", ") + name;
-  }
-  return list;
+  return did_you_mean(word, names,
+                      names.empty() ? "" : fmt::format("; known are {}", fmt::join(names, ", ")));
 }
 
 template <typename Value>
@@ -130,7 +123,7 @@ struct Quoted {
   void read(const Fields& parent, const ConfigNode& node, Value& value) const {
     auto& result = held(value);
     parent.read_value(of, node.required("value"), result.value);
-    result.evidence = static_cast<Evidence>(node.required("evidence").as_choice(kEvidences));
+    result.evidence = static_cast<Evidence>(node.required("evidence").as_choice(kKindsOfEvidence));
     result.source = find(*citations, node.required("source"), "a key of \"sources\"");
     if (const std::optional<ConfigNode> note = node.optional("note")) {
       result.source += "; " + note->as_string();
@@ -341,7 +334,7 @@ Schema part_schema(std::string_view section, PartRows<Part> rows) {
 }  // namespace
 
 std::string_view to_string(Evidence evidence) {
-  return kEvidences[static_cast<std::size_t>(evidence)];
+  return kKindsOfEvidence[static_cast<std::size_t>(evidence)];
 }
 
 Catalogue Catalogue::load(const std::filesystem::path& folder) {

@@ -16,6 +16,8 @@
 
 namespace trainyard {
 
+struct Schema;
+
 // Tells how a value is known.
 enum class Evidence : std::uint8_t {
   Datasheet,  // The vendor's datasheet or manual.
@@ -184,5 +186,8 @@ class Catalogue {
 // header and framing a transaction and one 16-byte control packet for four of them (the model of
 // UCX, src/ucs/sys/topo): 4 P / (4 (P + 26) + 16). `max_payload` must be positive.
 [[nodiscard]] double pcie_efficiency(Bytes max_payload);
+
+// Returns the schemas of the files by their names: "gpus" for gpus.yaml.
+[[nodiscard]] std::map<std::string, Schema> catalogue_schemas();
 
 }  // namespace trainyard

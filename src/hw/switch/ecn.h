@@ -47,10 +47,6 @@ class RedMarker {
     pmax_ = static_cast<std::uint64_t>(std::llround(profile.pmax * kOne));
   }
 
-  // Returns whether marks() looks at its draw: the others need none.
-  [[nodiscard]] bool is_chance(Bytes queue) const {
-    return queue.count() > kmin_ && queue.count() <= kmax_;
-  }
   // `draw` is one of 2^32 equally likely numbers.
   [[nodiscard]] bool marks(Bytes queue, std::uint32_t draw) const {
     const std::int64_t q = queue.count();
@@ -63,16 +59,6 @@ class RedMarker {
     // draw / 2^32 < pmax (q - kmin) / (kmax - kmin)
     return draw * static_cast<std::uint64_t>(kmax_ - kmin_) <
            pmax_ * static_cast<std::uint64_t>(q - kmin_);
-  }
-  // The chance of a mark, for reports and tests.
-  [[nodiscard]] double probability(Bytes queue) const {
-    const std::int64_t q = queue.count();
-    if (q <= kmin_ || q > kmax_) {
-      return q <= kmin_ ? 0.0 : 1.0;
-    }
-    constexpr double kOne = 4294967296.0;
-    return static_cast<double>(pmax_) / kOne * static_cast<double>(q - kmin_) /
-           static_cast<double>(kmax_ - kmin_);
   }
 
  private:

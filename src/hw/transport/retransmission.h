@@ -33,13 +33,4 @@ inline constexpr std::array<RetransmissionRow, 3> kRetransmissions{
   return kRetransmissions[static_cast<std::size_t>(kind)];
 }
 
-[[nodiscard]] constexpr std::array<std::string_view, kRetransmissions.size()>
-retransmission_names() {
-  std::array<std::string_view, kRetransmissions.size()> names;
-  for (std::size_t index = 0; index < names.size(); ++index) {
-    names[index] = kRetransmissions[index].name;
-  }
-  return names;
-}
-
 }  // namespace trainyard

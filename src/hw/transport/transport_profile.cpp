@@ -176,7 +176,7 @@ void rdma_fields(Fields& fields, RdmaProfile& rdma) {
                   "Priority of ACKs, NAKs and CNPs.");
   fields.required("ack_every", rdma.ack_every, Cited{Whole{0, kMaxOutstanding / 2}},
                   "Packets between ACKs, beside those at the ends of messages.");
-  fields.required("recovery", rdma.recovery, Cited{Choice{retransmission_names()}},
+  fields.required("recovery", rdma.recovery, Cited{Choice{row_names(kRetransmissions)}},
                   "What is sent again after a loss.");
   fields.required("timeout", rdma.retry.timeout, Cited{Via{Whole{0, kMaxTimeout}, timeout}},
                   "Retransmission timeout: 4.096 us times 2 to this power.");
@@ -297,53 +297,15 @@ void transport_fields(Fields& fields, TransportProfile& profile,
       "How switches choose ports in a fabric with `routing: adaptive`: for each packet.");
 }
 
-TransportProfile TransportProfile::load(const std::filesystem::path& file,
-                                        const std::filesystem::path& folder,
-                                        const ConfigSets& sets) {
-  ConfigDocument document = ConfigDocument::load(file);
-  return read(document, file.parent_path(), folder, sets);
-}
-
 TransportProfile TransportProfile::read(ConfigDocument& document,
                                         const std::filesystem::path& beside,
-                                        const std::filesystem::path& folder,
-                                        const ConfigSets& sets) {
+                                        const std::filesystem::path& folder) {
   document.compose(document.root(), folder);
-  for (const auto& [path, value] : sets) {
-    document.set(path, value);
-  }
   TransportProfile profile;
   Fields fields(document.root());
   transport_fields(fields, profile, folder, beside);
   document.finish();
   return profile;
-}
-
-IngressLimits TransportProfile::ingress_limits(int priority, const LinkTerms& link) const {
-  if (!pfc.is_lossless(priority)) {
-    return {.threshold = {.kind = BufferThreshold::Kind::Unlimited}};
-  }
-  constexpr std::int64_t kAroundPayload = 18 + 20;
-  const Bytes flight = headroom_by(pfc.headroom, {.rate = link.rate,
-                                                  .delay = link.delay,
-                                                  .mtu = link.frame - Bytes(kAroundPayload),
-                                                  .pipeline = pfc.pipeline});
-  return {.lossless = true,
-          .reserve = buffer.reserve,
-          .headroom = flight + link.frame + buffer.cell,
-          .threshold = {.alpha_exponent = buffer.lossless_alpha},
-          .resume_offset = buffer.resume_offset};
-}
-
-BufferThreshold TransportProfile::egress_threshold(int priority) const {
-  if (pfc.is_lossless(priority)) {
-    return {.kind = BufferThreshold::Kind::Unlimited};
-  }
-  return {.kind = BufferThreshold::Kind::Dynamic, .alpha_exponent = buffer.lossy_alpha};
-}
-
-SharedBufferSettings TransportProfile::buffer_settings(std::optional<Bytes> size) const {
-  return {.size = size.value_or(buffer.size), .cell = buffer.cell, .rule = buffer.admission};
 }
 
 }  // namespace trainyard

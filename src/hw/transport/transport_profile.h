@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "hw/control/control_profile.h"
@@ -86,16 +85,6 @@ struct RdmaProfile {
   SelectiveSettings selective{};  // Its window is that of the engine: line rate x base RTT.
 };
 
-// One end of a link as its receiver's buffer sees it.
-struct LinkTerms {
-  Bandwidth rate{};
-  SimTime delay{};  // One way.
-  Bytes frame{};    // The largest, on the wire.
-};
-
-// PATH=VALUE pairs as --set gives them.
-using ConfigSets = std::vector<std::pair<std::string, std::string>>;
-
 struct TransportProfile {
   ControlProfile control;
   std::optional<MarkingPreset> ecn;  // Absent: nothing is marked.
@@ -105,24 +94,12 @@ struct TransportProfile {
   std::optional<QueueProfile> queues = {};
   std::optional<AdaptiveOptions> adaptive = {};
 
-  // Reads a file such as configs/transport/default.yaml, which it may have as its `base`. Names of
-  // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml"
-  // is a file beside this one. Throws ConfigError.
-  [[nodiscard]] static TransportProfile load(const std::filesystem::path& file,
-                                             const std::filesystem::path& folder,
-                                             const ConfigSets& sets = {});
-  // The same from a document that is loaded; files beside it are those of the folder `beside`.
+  // Reads a document such as configs/transport/default.yaml, which it may have as its `base`. Names
+  // of controls and presets are those of `folder`, configs/transport; a control that ends in
+  // ".yaml" is a file of the folder `beside`. Throws ConfigError.
   [[nodiscard]] static TransportProfile read(ConfigDocument& document,
                                              const std::filesystem::path& beside,
-                                             const std::filesystem::path& folder,
-                                             const ConfigSets& sets = {});
-
-  // Returns the limits of the group that stores what comes over `link` with this priority. The
-  // headroom holds what the rule says and the packet that triggers XOFF.
-  [[nodiscard]] IngressLimits ingress_limits(int priority, const LinkTerms& link) const;
-  // Returns the threshold of the egress queues of this priority.
-  [[nodiscard]] BufferThreshold egress_threshold(int priority) const;
-  [[nodiscard]] SharedBufferSettings buffer_settings(std::optional<Bytes> size) const;
+                                             const std::filesystem::path& folder);
 };
 
 // The keys of such a file, and of configs/transport/ecn.yaml. `folder` and `beside` are those of

@@ -14,16 +14,10 @@
 #include "nccl/machine/nic_devices.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/printable.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& letter : text) {
-    letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  }
-  return text;
-}
 
 std::uint64_t hex(const std::optional<std::string>& text) {
   return text ? std::strtoull(text->c_str(), nullptr, 16) : 0;
@@ -160,7 +154,7 @@ class SystemBuilder {
     }
     if (!pci.nics.empty()) {
       // Functions of one card are one adapter, on the link of the first.
-      const std::string busid = lower(pci.busid);
+      const std::string busid = lower_case(pci.busid);
       const std::pair key(system_.hosts, busid.substr(0, busid.size() - 1));
       if (!nics_.contains(key)) {
         nics_[key] = add_vertex(VertexKind::Nic);
@@ -185,9 +179,10 @@ class SystemBuilder {
     const int vertex = add_vertex(VertexKind::Pci);
     system_.vertices.back().pci_id = hex(pci.vendor) << 48 | hex(pci.device) << 32 |
                                      hex(pci.subsystem_vendor) << 16 | hex(pci.subsystem_device);
-    switch_of_bus_id_[{system_.hosts, lower(pci.busid)}] = vertex;
+    switch_of_bus_id_[{system_.hosts, lower_case(pci.busid)}] = vertex;
     for (const NcclPciLink& link : pci.pcilinks) {
-      switch_links_.push_back({.pci = vertex, .host = system_.hosts, .target = lower(link.target)});
+      switch_links_.push_back(
+          {.pci = vertex, .host = system_.hosts, .target = lower_case(link.target)});
     }
     for (const NcclPci& child : pci.pcis) {
       add_pci(child, vertex);
@@ -218,12 +213,12 @@ class SystemBuilder {
       if (!device) {
         device = add_vertex(VertexKind::Device, static_cast<int>(system_.devices.size()));
         system_.devices.push_back(*device);
-        device_of_bus_id_[{system_.hosts, lower(pci.busid)}] = *device;
+        device_of_bus_id_[{system_.hosts, lower_case(pci.busid)}] = *device;
         nvlinks_.push_back({.gpu = &gpu,
                             .device = *device,
                             .host = system_.hosts,
                             .rate = generation.nvlink_bandwidth,
-                            .busid = lower(pci.busid)});
+                            .busid = lower_case(pci.busid)});
       }
       const int vertex = add_vertex(VertexKind::Gpu, static_cast<int>(system_.gpus.size()));
       system_.gpus.push_back({.vertex = vertex,
@@ -311,7 +306,7 @@ class SystemBuilder {
       const float bandwidth = static_cast<float>(link.count) * links.rate;
       if (link.tclass.starts_with("0x03")) {
         // A target that takes no part is as good as none.
-        const auto peer = device_of_bus_id_.find({links.host, lower(link.target)});
+        const auto peer = device_of_bus_id_.find({links.host, lower_case(link.target)});
         if (peer != device_of_bus_id_.end()) {
           connect(links.device, peer->second, EdgeKind::Nvl, bandwidth);
         }

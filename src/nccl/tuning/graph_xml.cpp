@@ -261,10 +261,9 @@ class GraphReader {
       const std::string name = each.name();
       const std::size_t offset = file_.offset_of(node, seen.size());
       if (std::find(names.begin(), names.end(), name) == names.end()) {
-        const auto nearest = nearest_word(name, names);
-        file_.fail(offset, path,
-                   fmt::format("unknown attribute {}{}", in_quotes(name),
-                               nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+        file_.fail(
+            offset, path,
+            fmt::format("unknown attribute {}{}", in_quotes(name), did_you_mean(name, names)));
       }
       if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
         file_.fail(offset, path, fmt::format("the attribute {} is given twice", in_quotes(name)));

@@ -30,6 +30,13 @@ std::vector<LinkUse> use_of(std::span<const Bytes> bytes) {
   return use;
 }
 
+void route_connection(Routing& routing, const ConnectionSpec& spec, std::uint32_t number,
+                      std::vector<LinkId>& path) {
+  if (!routing.route(spec.source, spec.target, spec.flow_label, path, number, spec.nic_turns)) {
+    throw_unreachable(routing.topology(), spec.source, spec.target);
+  }
+}
+
 void throw_unreachable(const Topology& topology, NodeId source, NodeId target) {
   throw ConfigError(fmt::format("no path leads from {} to {}: the cluster does not connect them",
                                 topology.node(source).name, topology.node(target).name));

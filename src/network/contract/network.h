@@ -193,6 +193,10 @@ enum class Fidelity : std::uint8_t { Analytical, Flow, Packet };
 // Returns the links that carried anything, of bytes by link.
 [[nodiscard]] std::vector<LinkUse> use_of(std::span<const Bytes> bytes);
 
+// The links of the path of this number, into `path`. Throws ConfigError where there is none.
+void route_connection(Routing& routing, const ConnectionSpec& spec, std::uint32_t number,
+                      std::vector<LinkId>& path);
+
 // Throws the ConfigError for two nodes without a path.
 [[noreturn]] void throw_unreachable(const Topology& topology, NodeId source, NodeId target);
 

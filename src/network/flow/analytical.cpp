@@ -11,10 +11,7 @@ AnalyticalNetwork::AnalyticalNetwork(Simulator& simulator, Routing& routing)
 
 ConnectionId AnalyticalNetwork::connect(const ConnectionSpec& spec) {
   const Topology& topology = routing_.topology();
-  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path,
-                      spec.nic_turns)) {
-    throw_unreachable(topology, spec.source, spec.target);
-  }
+  route_connection(routing_, spec, spec.path, route_);
   Connection connection{.path_first = static_cast<std::uint32_t>(path_links_.size()),
                         .path_length = static_cast<std::uint32_t>(route_.size()),
                         .bandwidth = kMaxBandwidth,

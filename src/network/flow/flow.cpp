@@ -118,10 +118,7 @@ std::span<const MaxMinSolver::LinkIndex> FlowNetwork::links_of(std::uint32_t ind
 }
 
 ConnectionId FlowNetwork::connect(const ConnectionSpec& spec) {
-  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path,
-                      spec.nic_turns)) {
-    throw_unreachable(routing_.topology(), spec.source, spec.target);
-  }
+  route_connection(routing_, spec, spec.path, route_);
   Connection connection{};
   connection.path_class = class_of(route_);
   connections_.push_back(connection);

@@ -116,12 +116,7 @@ std::vector<PacketNetwork::Reroute> PacketNetwork::reroutes(const ConnectionSpec
 
 // Takes up to as many paths as are sprayed over. Connections between the same links share them.
 std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
-  const auto route = [&](std::uint32_t number) {
-    return ways_->route(spec.source, spec.target, spec.flow_label, route_, number, spec.nic_turns);
-  };
-  if (!route(0)) {
-    throw_unreachable(routing_.topology(), spec.source, spec.target);
-  }
+  route_connection(*ways_, spec, 0, route_);
   if (route_.empty()) {
     return kNoIndex;
   }
@@ -140,7 +135,7 @@ std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
   std::vector<std::vector<LinkId>> ways = {route_};
   for (const std::uint32_t number : paths_.next(spec)) {
     // Where links are missing ways may differ in length: the shortest are taken.
-    CHECK(route(number), "a path that was there is gone");
+    route_connection(*ways_, spec, number, route_);
     if (route_.front() != ways.front().front() || route_.back() != ways.front().back() ||
         route_.size() > ways.front().size()) {
       continue;
@@ -157,19 +152,12 @@ std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
   return id;
 }
 
-// The links of the path of this number, into route_.
-void PacketNetwork::route_by(const ConnectionSpec& spec, std::uint32_t number) {
-  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, number, spec.nic_turns)) {
-    throw_unreachable(routing_.topology(), spec.source, spec.target);
-  }
-}
-
 std::uint32_t PacketNetwork::connect_sprayed(const ConnectionSpec& spec,
                                              const std::vector<std::uint32_t>& numbers) {
   std::vector<std::vector<LinkId>> paths = {route_};
   const std::uint32_t id = engine_.add_connection(route_, spec.priority);
   for (std::size_t i = 1; i < numbers.size(); ++i) {
-    route_by(spec, numbers[i]);
+    route_connection(routing_, spec, numbers[i], route_);
     engine_.add_alternative(id, route_);
     paths.push_back(route_);
   }
@@ -219,7 +207,7 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
   const bool is_sprayed = routing_.policy().sprays;
   const std::vector<std::uint32_t> numbers =
       is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};
-  route_by(spec, numbers.front());
+  route_connection(routing_, spec, numbers.front(), route_);
   if (numbers.size() > 1) {
     connections_.push_back(connect_sprayed(spec, numbers));
   } else {

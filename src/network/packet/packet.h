@@ -68,7 +68,6 @@ class PacketNetwork final : public Network, private EventHandler {
   // Returns the paths that a connection takes later. Its route_ is replaced if its links are known
   // to have failed already.
   [[nodiscard]] std::vector<Reroute> reroutes(const ConnectionSpec& spec, std::uint32_t number);
-  void route_by(const ConnectionSpec& spec, std::uint32_t number);
   [[nodiscard]] std::uint32_t connect_sprayed(const ConnectionSpec& spec,
                                               const std::vector<std::uint32_t>& numbers);
   // Leaves out the failed paths of a connection over several paths.

@@ -12,6 +12,7 @@
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/graph/path.h"
+#include "topology/routing/surviving_routes.h"
 
 namespace trainyard {
 namespace {
@@ -78,26 +79,8 @@ Bandwidth PacketFabric::line_rate(Bandwidth rate, LinkKind kind) const {
   return rate.scaled(static_cast<double>(wire) / static_cast<double>(payload.count()));
 }
 
-// The link back: of several between two nodes the first belongs to the first, and so on.
-std::optional<LinkId> PacketFabric::opposite_of(LinkId id) const {
-  const Link& link = topology_.link(id);
-  std::size_t number = 0;
-  for (const LinkId other : topology_.links_from(link.source)) {
-    if (other == id) {
-      break;
-    }
-    number += topology_.link(other).target == link.target ? 1 : 0;
-  }
-  for (const LinkId other : topology_.links_from(link.target)) {
-    if (topology_.link(other).target == link.source && number-- == 0) {
-      return other;
-    }
-  }
-  return std::nullopt;
-}
-
 LinkId PacketFabric::link_back(LinkId id) const {
-  if (const auto back = opposite_of(id)) {
+  if (const auto back = opposite_link(topology_, id)) {
     return *back;
   }
   const Link& link = topology_.link(id);

@@ -71,7 +71,6 @@ class PacketFabric {
   [[nodiscard]] bool has_way_back() const;
   // Returns the line rate of a link of this kind, whose LinkSpec states `rate`.
   [[nodiscard]] Bandwidth line_rate(Bandwidth rate, LinkKind kind) const;
-  [[nodiscard]] std::optional<LinkId> opposite_of(LinkId link) const;
 
   // Appends the ports of a path; the least time from when a packet begins at one of them to when
   // that matters elsewhere. Throws ConfigError where something must go back and a link has none.

@@ -3,6 +3,7 @@
 #include "network/packet/packet_engine.h"
 #include "network/packet_parts/packet_losses.h"
 #include "sim/check.h"
+#include "topology/routing/surviving_routes.h"
 
 namespace trainyard {
 
@@ -12,7 +13,7 @@ void PacketEngine::fail_link(LinkId link, Picoseconds time) {
   CHECK(!fabric_.chooses(), "a link that fails where switches choose ports");
   fabric_.losses().fail(link, time);
   watch_link(link);
-  if (const auto back = fabric_.opposite_of(link)) {
+  if (const auto back = opposite_link(fabric_.topology(), link)) {
     fabric_.losses().fail(*back, time);
     watch_link(*back);
   }

@@ -308,8 +308,7 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
       has_way_back_(fabric.has_way_back()),
       packets_per_ack_(static_cast<std::uint32_t>(fabric.options().packets_per_ack)) {
   const PacketOptions& options = fabric.options();
-  const bool has_buffer = options.pfc || options.buffer > Bytes(0);
-  can_lose_ = !options.sends_again() && has_buffer && fabric.has_lossy_lane();
+  can_lose_ = !options.sends_again() && fabric.has_bounds() && fabric.has_lossy_lane();
   const ControlTraits traits = control_traits(options);
   sends_cnps_ = traits.marks == MarkSignal::Cnps;
   cnp_interval_ = traits.cnp_interval.picoseconds();

@@ -122,8 +122,7 @@ std::string TrafficDevices::suggestion(std::string_view name) const {
   for (const auto& [known, id] : by_name_) {
     names.emplace_back(known);
   }
-  const auto nearest = nearest_word(name, names);
-  return nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "";
+  return did_you_mean(name, names);
 }
 
 NodeId TrafficDevices::read_one(const ConfigNode& node) const {

@@ -155,11 +155,9 @@ FlowSizes read_flow_sizes(const ConfigNode& node, const std::filesystem::path& f
   }
   const std::vector<std::string> names = yaml_names_in(shipped);
   if (std::ranges::find(names, text) == names.end()) {
-    const std::optional<std::string> nearest = nearest_word(text, names);
-    node.fail(
-        fmt::format("a size such as \"10 MB\", one of {}, or {{cdf: [[10 KB, 15], ...]}}",
-                    fmt::join(names, ", ")),
-        node.found() + (nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : std::string()));
+    node.fail(fmt::format("a size such as \"10 MB\", one of {}, or {{cdf: [[10 KB, 15], ...]}}",
+                          fmt::join(names, ", ")),
+              node.found() + did_you_mean(text, names));
   }
   return load_cdf(shipped / (text + ".yaml"));
 }

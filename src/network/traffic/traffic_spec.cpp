@@ -137,11 +137,6 @@ class Rows {
     std::string_view name;
     void (Rows::*rows)(Fields& fields, TrafficGroup& group) const;
   };
-  static constexpr std::array<std::string_view, 7> names_of(const std::array<Kind, 7>& kinds) {
-    std::array<std::string_view, 7> names{};
-    std::ranges::transform(kinds, names.begin(), &Kind::name);
-    return names;
-  }
 
   void group(Fields& fields, TrafficGroup& group, const TrafficSpec& spec) const {
     static constexpr std::array<Kind, 7> kKinds{{{"permutation", &Rows::permutation},
@@ -151,7 +146,7 @@ class Rows {
                                                  {"poisson", &Rows::poisson},
                                                  {"flows", &Rows::flows},
                                                  {"trace", &Rows::trace}}};
-    static constexpr std::array<std::string_view, 7> kNames = names_of(kKinds);
+    static constexpr auto kNames = row_names(kKinds);
     std::size_t index = 0;
     fields.required("kind", index, Choice{kNames}, "Pattern of the flows.");
     fields.required("name", group.name, kName, "A name that no other group has.");

@@ -167,10 +167,8 @@ class Breaker {
     for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
       names.push_back(name(NodeId(node)));
     }
-    const auto nearest = nearest_word(wanted, names);
     fault.fail(fmt::format("expected a node of the cluster, found {}{}", in_quotes(wanted),
-                           nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
-                                   : "; trainyard topology --json lists them"));
+                           did_you_mean(wanted, names, "; trainyard topology --json lists them")));
   }
 
   [[nodiscard]] std::vector<LinkId> links_between(NodeId source, NodeId target) const {
@@ -194,15 +192,14 @@ class Breaker {
         neighbours.push_back(name(target));
       }
     }
-    const auto nearest = nearest_word(name(second), neighbours);
-    const std::string hint =
-        nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
-        : neighbours.empty()
+    const std::string joined =
+        neighbours.empty()
             ? std::string()
             : fmt::format(
                   "; {} is joined to {}{}", name(first), neighbours.front(),
                   neighbours.size() > 1 ? fmt::format(" and {} more", neighbours.size() - 1) : "");
-    fault.fail(fmt::format("no link joins {} and {}{}", name(first), name(second), hint));
+    fault.fail(fmt::format("no link joins {} and {}{}", name(first), name(second),
+                           did_you_mean(name(second), neighbours, joined)));
   }
 
   [[nodiscard]] int lanes_of(const std::vector<LinkId>& links) const {

@@ -14,33 +14,24 @@ namespace trainyard {
 namespace {
 
 template <typename Model>
-std::vector<std::string> names_of(const std::map<std::string, Model>& models) {
-  std::vector<std::string> names;
-  for (const auto& [name, model] : models) {
-    names.push_back(name);
-  }
-  return names;
-}
-
-template <typename Model>
 void check_name(std::string_view option, const std::optional<std::string>& name,
                 const std::map<std::string, Model>& models) {
   if (!name || models.contains(*name)) {
     return;
   }
-  const std::vector<std::string> names = names_of(models);
-  const auto nearest = nearest_word(*name, names);
-  throw ConfigError(fmt::format("--{}: expected a part of the catalogue, found {}{}", option,
-                                in_quotes(*name),
-                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
-                                        : fmt::format("; known: {}", fmt::join(names, ", "))));
+  std::vector<std::string> names;
+  for (const auto& [known, model] : models) {
+    names.push_back(known);
+  }
+  throw ConfigError(
+      fmt::format("--{}: expected a part of the catalogue, found {}{}", option, in_quotes(*name),
+                  did_you_mean(*name, names, fmt::format("; known: {}", fmt::join(names, ", ")))));
 }
 
 template <typename Model>
 bool has_id(const Model& model, const std::optional<std::string>& id) {
   return id && model.pci_ids &&
-         std::find(model.pci_ids->value.begin(), model.pci_ids->value.end(), *id) !=
-             model.pci_ids->value.end();
+         std::ranges::find(model.pci_ids->value, *id) != model.pci_ids->value.end();
 }
 
 // "A", "A or B", "A, B or C".

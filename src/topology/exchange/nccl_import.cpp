@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "sim/config_error.h"
+#include "sim/printable.h"
 #include "topology/exchange/import_parts.h"
 #include "topology/exchange/server_export.h"
 
@@ -28,23 +29,16 @@ bool is_nic(const NcclPci& pci) {
   return !is_gpu(pci) && (!pci.nics.empty() || has_class(pci, "0x02"));
 }
 
-std::string lower(std::string text) {
-  for (char& letter : text) {
-    letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  }
-  return text;
-}
-
 std::optional<std::string> pci_id(const NcclPci& pci) {
   if (!pci.vendor || !pci.device) {
     return std::nullopt;
   }
-  return lower(pci.vendor->substr(2) + ':' + pci.device->substr(2));
+  return lower_case(pci.vendor->substr(2) + ':' + pci.device->substr(2));
 }
 
 // "0000:07:00.1" without the function: ports of one card share the rest.
 std::string card_of(const std::string& bus_id) {
-  return lower(bus_id.substr(0, bus_id.rfind('.')));
+  return lower_case(bus_id.substr(0, bus_id.rfind('.')));
 }
 
 // Positions ordered by the number that the file gives each, as far as all have one.
@@ -306,7 +300,7 @@ class NcclImporter {
     const std::vector<int> gpu_ranks = ranks(devs);
     for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
       devices_[gpus_[gpu]] = {.kind = NodeKind::Gpu, .index = gpu_ranks[gpu]};
-      gpu_of_bus_id_[lower(gpus_[gpu]->busid)] = gpu_ranks[gpu];
+      gpu_of_bus_id_[lower_case(gpus_[gpu]->busid)] = gpu_ranks[gpu];
     }
     devs.clear();
     for (const Adapter& adapter : nics_) {
@@ -390,7 +384,7 @@ class NcclImporter {
 
   void add_gpu_link(std::size_t index, const NcclGpuLink& link) {
     ServerOutline& tree = server_.tree;
-    const auto peer = gpu_of_bus_id_.find(lower(link.target));
+    const auto peer = gpu_of_bus_id_.find(lower_case(link.target));
     if (link.tclass.starts_with("0x068000")) {
       tree.switch_links[index] += link.count;
     } else if (peer == gpu_of_bus_id_.end()) {

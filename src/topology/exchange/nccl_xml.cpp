@@ -73,10 +73,8 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
 }
 
 std::string hint(std::string_view word, const std::vector<std::string>& known) {
-  if (const auto nearest = nearest_word(word, known)) {
-    return fmt::format("; did you mean \"{}\"?", *nearest);
-  }
-  return known.empty() ? "" : fmt::format("; known: {}", fmt::join(known, ", "));
+  return did_you_mean(word, known,
+                      known.empty() ? "" : fmt::format("; known: {}", fmt::join(known, ", ")));
 }
 
 // An attribute without a default is a plain value, one that may be absent an optional.
@@ -202,16 +200,10 @@ class XmlReader {
     value = found.text;
   }
 
-  void read_value(const Found& found, XmlRange range, int& value) const {
-    read_number(found, range, value, "whole number");
-  }
-
-  void read_value(const Found& found, XmlRange range, double& value) const {
-    read_number(found, range, value, "number");
-  }
-
   template <typename Number>
-  void read_number(const Found& found, XmlRange range, Number& value, std::string_view noun) const {
+  requires std::is_arithmetic_v<Number>
+  void read_value(const Found& found, XmlRange range, Number& value) const {
+    const std::string_view noun = std::is_integral_v<Number> ? "whole number" : "number";
     const char* end = found.text.data() + found.text.size();
     const auto result = std::from_chars(found.text.data(), end, value);
     const bool is_number = result.ec == std::errc() && result.ptr == end;

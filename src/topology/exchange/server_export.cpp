@@ -259,15 +259,11 @@ class XmlBuilder {
       }
     }
     if (!gpu_.c2c.empty()) {
-      gpu.c2cs.push_back(c2c_link());
+      // A part of family c2c represents all links of a GPU together.
+      const std::int64_t bits = catalogue_.link(gpu_.c2c).bandwidth.value.bits_per_second();
+      gpu.c2cs.push_back({.bw = static_cast<int>(bits / 8 / 1'000'000), .count = 1});
     }
     pci.gpus.push_back(std::move(gpu));
-  }
-
-  // A part of family c2c represents all links of a GPU together.
-  [[nodiscard]] NcclC2c c2c_link() const {
-    const std::int64_t bits = catalogue_.link(gpu_.c2c).bandwidth.value.bits_per_second();
-    return {.bw = static_cast<int>(bits / 8 / 1'000'000), .count = 1};
   }
 
   void add_nic(const OutlineBranch& branch, NcclPci& pci) {

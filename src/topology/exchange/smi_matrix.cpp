@@ -25,9 +25,11 @@ constexpr std::string_view kOldSys = "SOC";
 constexpr std::string_view kCellForms = "X, NV#, PIX, PXB, PHB, NODE or SYS";
 constexpr std::string_view kBlanks = " \t\r";
 
-enum class Affinity : std::uint8_t { Cpu, Numa, GpuNuma };
 constexpr std::array<std::string_view, 3> kAffinities{"CPU Affinity", "NUMA Affinity",
                                                       "GPU NUMA ID"};
+// In the order of kAffinities.
+constexpr std::array kAffinityMembers{&SmiDevice::cpu_affinity, &SmiDevice::numa_affinity,
+                                      &SmiDevice::gpu_numa_id};
 
 struct Word {
   std::string_view text;
@@ -168,11 +170,9 @@ class MatrixReader {
       while (end < line.words.size() && text.size() < kAffinities[kind].size()) {
         text += (text.empty() ? "" : " ") + std::string(line.words[end++].text);
       }
-      const auto affinity = static_cast<Affinity>(kind);
-      const bool is_new =
-          std::find(affinities_.begin(), affinities_.end(), affinity) == affinities_.end();
+      const bool is_new = std::ranges::find(affinities_, kind) == affinities_.end();
       if (text == kAffinities[kind] && is_new) {
-        affinities_.push_back(affinity);
+        affinities_.push_back(kind);
         return end;
       }
     }
@@ -209,20 +209,9 @@ class MatrixReader {
            fmt::format("expected the end of the row, found {}", in_quotes(word.text)));
     }
     for (std::size_t index = 0; index < extra; ++index) {
-      affinity_of(matrix_.devices[row], affinities_[index]) = line.words[1 + columns + index].text;
+      matrix_.devices[row].*kAffinityMembers.at(affinities_[index]) =
+          line.words[1 + columns + index].text;
     }
-  }
-
-  static std::string& affinity_of(SmiDevice& device, Affinity affinity) {
-    switch (affinity) {
-      case Affinity::Cpu:
-        return device.cpu_affinity;
-      case Affinity::Numa:
-        return device.numa_affinity;
-      case Affinity::GpuNuma:
-        break;
-    }
-    return device.gpu_numa_id;
   }
 
   [[nodiscard]] SmiCell read_cell(const Line& line, std::size_t row, std::size_t column) const {
@@ -328,7 +317,7 @@ class MatrixReader {
   std::string text_;
   std::vector<Line> lines_;
   std::size_t at_ = 0;
-  std::vector<Affinity> affinities_;
+  std::vector<std::size_t> affinities_;  // Indices into kAffinities.
   SmiMatrix matrix_;
 };
 
@@ -376,9 +365,8 @@ std::string write_smi_matrix(const SmiMatrix& matrix) {
     for (const SmiCell& cell : matrix.cells[row]) {
       text += cell.distance == SmiDistance::Self ? "\t X " : '\t' + to_string(cell);
     }
-    for (const std::string* value :
-         {&device.cpu_affinity, &device.numa_affinity, &device.gpu_numa_id}) {
-      text += value->empty() ? "" : '\t' + *value;
+    for (const auto member : kAffinityMembers) {
+      text += (device.*member).empty() ? "" : '\t' + device.*member;
     }
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';

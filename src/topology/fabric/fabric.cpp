@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "topology/fabric/clos.h"
@@ -83,14 +82,8 @@ constexpr auto kTemplates = std::to_array<FabricTemplate>({
     grid<GridForm{.wraps = true, .may_choose_wraps = true}>("torus"),
 });
 
-template <typename Rows>
-constexpr auto names_of(const Rows& rows) {
-  std::array<std::string_view, std::tuple_size_v<Rows>> names;
-  std::ranges::transform(rows, names.begin(), [](const auto& row) { return row.name; });
-  return names;
-}
-constexpr auto kTemplateNames = names_of(kTemplates);
-constexpr auto kPolicyNames = names_of(kRoutingPolicies);
+constexpr auto kTemplateNames = row_names(kTemplates);
+constexpr auto kPolicyNames = row_names(kRoutingPolicies);
 
 constexpr std::array<std::string_view, 2> kAttached = {"nic", "gpu"};
 

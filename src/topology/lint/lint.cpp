@@ -30,7 +30,9 @@ std::string_view to_string(Severity severity) {
   return names[static_cast<std::size_t>(severity)];
 }
 
-std::vector<Finding> lint(const Cluster& cluster, Routing& routing, const SwitchGraph& graph) {
+std::vector<Finding> lint(const Cluster& cluster) {
+  Routing routing(cluster.topology, cluster.routing);
+  const SwitchGraph graph(cluster.topology);
   std::vector<Finding> findings;
   const ServerKinds kinds(cluster, graph);
   const LintContext context{
@@ -40,12 +42,6 @@ std::vector<Finding> lint(const Cluster& cluster, Routing& routing, const Switch
   lint_fabric(context);
   std::ranges::stable_sort(findings, {}, &Finding::severity);
   return findings;
-}
-
-std::vector<Finding> lint(const Cluster& cluster) {
-  Routing routing(cluster.topology, cluster.routing);
-  const SwitchGraph graph(cluster.topology);
-  return lint(cluster, routing, graph);
 }
 
 }  // namespace trainyard

@@ -43,9 +43,6 @@ struct LintContext {
   }
 };
 
-[[nodiscard]] std::vector<Finding> lint(const Cluster& cluster, Routing& routing,
-                                        const SwitchGraph& graph);
-
 // The parts: lint_server.cpp looks at one server of each kind, lint_fabric.cpp at the switches.
 void lint_servers(const LintContext& context);
 void lint_fabric(const LintContext& context);

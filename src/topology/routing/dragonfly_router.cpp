@@ -206,19 +206,13 @@ bool DragonflyRouter::append_shortest(std::uint32_t from, std::uint32_t to,
   return true;
 }
 
-bool DragonflyRouter::append_by_policy(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
-                                       std::vector<LinkId>& path) {
-  if (chooser.policy().is_valiant) {
-    return append_valiant(from, to, chooser, path);
-  }
-  return chooser.policy().switches_choose() ? append_adaptive(from, to, chooser, path)
-                                            : append_minimal(from, to, chooser, path);
-}
-
 bool DragonflyRouter::append_between(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                      std::vector<LinkId>& path) {
   const std::size_t before = path.size();
-  if (append_by_policy(from, to, chooser, path)) {
+  const PolicyTraits& policy = chooser.policy();
+  if (policy.is_valiant          ? append_valiant(from, to, chooser, path)
+      : policy.switches_choose() ? append_adaptive(from, to, chooser, path)
+                                 : append_minimal(from, to, chooser, path)) {
     return true;
   }
   path.resize(before);

@@ -75,8 +75,6 @@ class DragonflyRouter final : public AccessRouter {
                                      std::vector<LinkId>& path);
   [[nodiscard]] bool append_shortest(std::uint32_t from, std::uint32_t to,
                                      std::vector<LinkId>& path) const;
-  [[nodiscard]] bool append_by_policy(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
-                                      std::vector<LinkId>& path);
   [[nodiscard]] bool append_between(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                     std::vector<LinkId>& path) override;
   [[nodiscard]] int groups_apart(std::uint32_t from, std::uint32_t to) const;

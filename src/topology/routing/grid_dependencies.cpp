@@ -4,14 +4,6 @@
 #include <algorithm>
 
 namespace trainyard {
-namespace {
-
-// Returns a chooser for a detour, for which nothing is drawn.
-Chooser any_choice() {
-  return {RoutingOptions{}, NodeId(0), NodeId(0), 0, 0};
-}
-
-}  // namespace
 
 GridDependencies::GridDependencies(GridRouter& router, DependencyGraph& graph)
     : router_(router),
@@ -209,7 +201,7 @@ void GridDependencies::add_broken(std::uint32_t row, std::uint32_t dimension,
 // All parallel links stand for the one that the search took.
 void GridDependencies::add_path(std::uint32_t from, std::uint32_t to) {
   path_.clear();
-  if (!router_.append_around(from, to, any_choice(), path_)) {
+  if (!router_.append_around(from, to, Chooser(0), path_)) {
     return;
   }
   router_.virtual_channels(path_, path_channels_);

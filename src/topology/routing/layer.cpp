@@ -165,21 +165,25 @@ void Layer::find_levels() {
   }
 }
 
-std::vector<std::uint32_t> Layer::components_from(NodeId node) const {
-  std::vector<std::uint32_t> components;
-  for (const Access& access : up_.of(node.value())) {
-    components.push_back(cores_[access.core].component);
-  }
-  std::sort(components.begin(), components.end());
-  components.erase(std::unique(components.begin(), components.end()), components.end());
-  return components;
-}
-
-std::vector<NodeId> Layer::direct_targets(NodeId node) const {
+std::vector<NodeId> Layer::around(NodeId node, const std::vector<bool>& wanted) const {
   std::vector<NodeId> targets;
+  const auto enter = [&](NodeId target) {
+    if (wanted[target.value()]) {
+      targets.push_back(target);
+    }
+  };
   for (const Direct& direct : direct_.of(node.value())) {
-    targets.push_back(direct.target);
+    enter(direct.target);
   }
+  std::optional<std::uint32_t> last;
+  for (const Access& access : up_.of(node.value())) {
+    const std::uint32_t component = cores_[access.core].component;
+    if (component != last) {
+      std::ranges::for_each(component_endpoints_[component], enter);
+    }
+    last = component;
+  }
+  std::ranges::sort(targets);
   targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
   return targets;
 }

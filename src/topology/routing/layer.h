@@ -50,14 +50,9 @@ class Layer {
   // The endpoints that have a link from or to another node of this layer, ordered by the core node
   // that they hang off: what Static takes for the index of a target.
   [[nodiscard]] const std::vector<NodeId>& endpoints() const { return endpoints_; }
-  // The connected components of the core that `node` has links into, each once.
-  [[nodiscard]] std::vector<std::uint32_t> components_from(NodeId node) const;
-  // Endpoints to which the core of `component` has a link, in order of id.
-  [[nodiscard]] const std::vector<NodeId>& endpoints_of(std::uint32_t component) const {
-    return component_endpoints_[component];
-  }
-  // Endpoints to which `node` has a link without the core in between.
-  [[nodiscard]] std::vector<NodeId> direct_targets(NodeId node) const;
+  // The endpoints marked in `wanted`, by node, to which `node` has a link, or which hang off the
+  // connected components of the core that it has links into. In order of id.
+  [[nodiscard]] std::vector<NodeId> around(NodeId node, const std::vector<bool>& wanted) const;
 
  private:
   // A way between a node and the core. A core node has one to itself, without a link.

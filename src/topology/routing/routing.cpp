@@ -57,21 +57,10 @@ std::uint32_t local_cost(LinkKind kind) {
 
 // Those of the marked endpoints that are nearest to `node` and not itself, in order of id.
 std::vector<NodeId> nearest_marked(Layer& local, const std::vector<bool>& marked, NodeId node) {
-  std::vector<NodeId> candidates = local.direct_targets(node);
-  for (const std::uint32_t component : local.components_from(node)) {
-    for (const NodeId member : local.endpoints_of(component)) {
-      if (marked[member.value()]) {
-        candidates.push_back(member);
-      }
-    }
-  }
-  std::sort(candidates.begin(), candidates.end());
-  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   std::vector<NodeId> nearest;
   std::uint32_t min = std::numeric_limits<std::uint32_t>::max();
-  for (const NodeId candidate : candidates) {
-    const auto cost =
-        marked[candidate.value()] && candidate != node ? local.cost(node, candidate) : std::nullopt;
+  for (const NodeId candidate : local.around(node, marked)) {
+    const auto cost = candidate != node ? local.cost(node, candidate) : std::nullopt;
     if (cost && *cost < min) {
       min = *cost;
       nearest.clear();

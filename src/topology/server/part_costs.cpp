@@ -63,10 +63,8 @@ void part_fields(Fields& fields, PartCost& part, bool is_cited, const std::strin
 void check_known(const ConfigNode& part, const std::string& name,
                  std::span<const std::string> known) {
   if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
-    const std::optional<std::string> nearest = nearest_word(name, known);
     part.fail(fmt::format("expected a part of the catalogue or of the cluster, found {}{}",
-                          in_quotes(name),
-                          nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+                          in_quotes(name), did_you_mean(name, known)));
   }
 }
 

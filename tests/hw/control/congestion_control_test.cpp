@@ -13,7 +13,7 @@ using namespace literals;
 
 constexpr Bandwidth kLine = gigabits_per_second(100);
 
-ControlSettings with(const ControlRules& rules) {
+ControlSettings with(const ControlList::Rules& rules) {
   ControlSettings settings;
   settings.rules = rules;
   settings.line = kLine;
@@ -27,7 +27,7 @@ static_assert(sizeof(SenderControl) <= 352);
 
 TEST_CASE("without control the rate is that of the line, and nothing limits what is in flight",
           "[transport]") {
-  const ControlSettings settings = with(LineRateSettings{.line = kLine});
+  const ControlSettings settings = with(LineRateSettings());
   SenderControl control(settings);
   control.on_cnp(1_us);
   control.on_ack({.now = 1_us, .is_marked = true});

@@ -80,7 +80,6 @@ TEST_CASE("windows follow the port: a round trip at line rate", "[transport]") {
   REQUIRE(settings_for<SwiftSettings>("swift").first_window == Approx(400'000.0 / 4178));
   REQUIRE(settings_for<CreditSettings>("receiver-credit").window == Bytes(600'000));
   REQUIRE(settings_for<TimelySettings>("timely").additive == Bandwidth(400'000'000));
-  REQUIRE(settings_for<LineRateSettings>("none").line == kPort.line);
 }
 
 TEST_CASE("the traits of a control say what it needs of receivers and switches", "[transport]") {

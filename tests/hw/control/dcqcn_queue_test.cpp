@@ -221,7 +221,8 @@ TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model",
 TEST_CASE("the shipped DCQCN settles after an incast from line rate, where PFC bounds the queue",
           "[transport]") {
   const std::filesystem::path folder = source_dir() / "configs/transport";
-  const TransportProfile profile = TransportProfile::load(folder / "default.yaml", folder);
+  ConfigDocument document = ConfigDocument::load(folder / "default.yaml");
+  const TransportProfile profile = TransportProfile::read(document, folder, folder);
   const Bandwidth line = gigabits_per_second(100);
   const ControlSettings control =
       profile.control.settings({.line = line, .base_rtt = 4_us, .packet = kPacket});

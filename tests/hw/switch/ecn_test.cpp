@@ -21,22 +21,15 @@ double marked_share(const RedMarker& marker, Bytes queue) {
 
 }  // namespace
 
-TEST_CASE("nothing is marked up to Kmin, everything above Kmax, and no draw is looked at",
-          "[transport]") {
+TEST_CASE("nothing is marked up to Kmin, everything above Kmax", "[transport]") {
   const RedMarker marker({.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01});
   REQUIRE(!marker.marks(Bytes(0), 0));
   REQUIRE(!marker.marks(Bytes(5'000), 0));
   REQUIRE(marker.marks(Bytes(200'001), kHighest));
-  REQUIRE(!marker.is_chance(Bytes(5'000)));
-  REQUIRE(marker.is_chance(Bytes(5'001)));
-  REQUIRE(marker.is_chance(Bytes(200'000)));
-  REQUIRE(!marker.is_chance(Bytes(200'001)));
 }
 
 TEST_CASE("between them the chance rises in a straight line to Pmax", "[transport]") {
   const RedMarker marker({.kmin = Bytes(100'000), .kmax = Bytes(400'000), .pmax = 0.2});
-  REQUIRE(marker.probability(Bytes(400'000)) == Approx(0.2));
-  REQUIRE(marker.probability(Bytes(250'000)) == Approx(0.1));
   REQUIRE(marked_share(marker, Bytes(400'000)) == Approx(0.2).margin(0.01));
   REQUIRE(marked_share(marker, Bytes(250'000)) == Approx(0.1).margin(0.01));
   REQUIRE(marked_share(marker, Bytes(100'001)) == Approx(0.0).margin(0.001));

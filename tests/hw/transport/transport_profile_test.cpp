@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "hw/transport/transport_profile.h"
 #include "support/paths.h"
@@ -19,8 +21,12 @@ std::filesystem::path folder() {
   return source_dir() / "configs/transport";
 }
 
-TransportProfile shipped(const ConfigSets& sets = {}) {
-  return TransportProfile::load(folder() / "default.yaml", folder(), sets);
+TransportProfile shipped(const std::vector<std::pair<std::string, std::string>>& sets = {}) {
+  ConfigDocument document = ConfigDocument::load(folder() / "default.yaml");
+  for (const auto& [path, value] : sets) {
+    document.set(path, value);
+  }
+  return TransportProfile::read(document, folder(), folder());
 }
 
 std::string error_with(const std::string& path, const std::string& value) {
@@ -35,9 +41,6 @@ std::string error_with(const std::string& path, const std::string& value) {
 bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
-
-constexpr LinkTerms kLink{
-    .rate = gigabits_per_second(400), .delay = nanoseconds(50), .frame = Bytes(4178)};
 
 }  // namespace
 
@@ -56,31 +59,6 @@ TEST_CASE("the shipped transport is DCQCN of NICs over PFC and ECN by speed", "[
   REQUIRE(profile.rdma.retry.timeout == retransmission_timeout(20));
 }
 
-TEST_CASE("a lossless group has headroom for the flight and the packet that triggers XOFF",
-          "[transport]") {
-  const TransportProfile profile = shipped();
-  const IngressLimits limits = profile.ingress_limits(3, kLink);
-  REQUIRE(limits.lossless);
-  REQUIRE(limits.headroom ==
-          pfc_headroom({.rate = kLink.rate, .delay = kLink.delay, .mtu = Bytes(4140)}) +
-              Bytes(4178) + Bytes(1));
-  REQUIRE(limits.threshold.alpha_exponent == -3);
-  REQUIRE(profile.egress_threshold(3).kind == BufferThreshold::Kind::Unlimited);
-  REQUIRE(profile.egress_threshold(6).kind == BufferThreshold::Kind::Dynamic);
-  REQUIRE(!profile.ingress_limits(6, kLink).lossless);
-  REQUIRE(profile.ingress_limits(6, kLink).headroom == Bytes(0));
-  REQUIRE(profile.buffer_settings(std::nullopt).size == Bytes(32'000'000));
-  REQUIRE(profile.buffer_settings(mib(64)).size == mib(64));
-}
-
-TEST_CASE("other rules of headroom are taken where the file says so", "[transport]") {
-  const auto headroom = [](const std::string& rule) {
-    return shipped({{"pfc.headroom.value", rule}}).ingress_limits(3, kLink).headroom;
-  };
-  REQUIRE(headroom("ns3") == Bytes(7'500 + 4178 + 1));
-  REQUIRE(headroom("sonic") > headroom("standard"));
-}
-
 TEST_CASE("presets of ECN scale, stay, or hold for their own rates only", "[transport]") {
   const auto preset = [](const std::string& name) { return *shipped({{"ecn", name}}).ecn; };
   REQUIRE(preset("hpcc").at(gigabits_per_second(400))->kmin == Bytes(1'600'000));
@@ -93,7 +71,7 @@ TEST_CASE("presets of ECN scale, stay, or hold for their own rates only", "[tran
   REQUIRE(!shipped({{"ecn", "off"}}).ecn.has_value());
   for (const std::string name : {"hpcc", "dcqcn-paper", "ns3-rdma", "simai", "dctcp", "sonic"}) {
     const RedMarker marker(preset(name).at(gigabits_per_second(100)).value());
-    REQUIRE(marker.probability(Bytes(0)) == 0.0);
+    REQUIRE(!marker.marks(Bytes(0), 0));
   }
 }
 
@@ -129,7 +107,8 @@ TEST_CASE("a file may take the default as its base, and have a control of its ow
   std::filesystem::copy_file(folder() / "control/dctcp.yaml", mine / "my-dctcp.yaml",
                              std::filesystem::copy_options::overwrite_existing);
   std::ofstream(mine / "mine.yaml") << "base: default\ncontrol: my-dctcp.yaml\necn: dctcp\n";
-  const TransportProfile profile = TransportProfile::load(mine / "mine.yaml", folder());
+  ConfigDocument document = ConfigDocument::load(mine / "mine.yaml");
+  const TransportProfile profile = TransportProfile::read(document, mine, folder());
   REQUIRE(profile.control.name == "my-dctcp");
   REQUIRE(profile.ecn->name == "dctcp");
   REQUIRE(profile.pfc.is_lossless(3));

@@ -45,8 +45,10 @@ TEST_CASE("distances follow the direction of links and end where there is no way
   REQUIRE(!layer.cost(b, a));
   REQUIRE(!layer.cost(a, apart));
   REQUIRE(layer.endpoints() == std::vector<NodeId>{a, b});
-  REQUIRE(layer.components_from(a) == layer.components_from(b));
-  REQUIRE(layer.components_from(apart).empty());
+  const std::vector<bool> all(topology.node_count(), true);
+  REQUIRE(layer.around(a, all) == std::vector<NodeId>{a, b});
+  REQUIRE(layer.around(b, all) == std::vector<NodeId>{a, b});
+  REQUIRE(layer.around(apart, all).empty());
 }
 
 }  // namespace
