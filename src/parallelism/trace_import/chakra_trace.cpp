@@ -71,7 +71,8 @@ class ChakraGraph {
       : target_(target), groups_(target.groups) {
     read_files(files);
     ranks_ = count_ranks();
-    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Chakra, .graph = make_graph()});
+    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Chakra,
+                                       .graph = graph_of_traced(ranks_, nodes_)});
   }
 
   ImportedWorkload build() {
@@ -154,17 +155,6 @@ class ChakraGraph {
                     std::to_string(ranks));
     }
     return ranks;
-  }
-
-  [[nodiscard]] OperationGraph make_graph() const {
-    if (nodes_.size() == static_cast<std::size_t>(ranks_)) {
-      return OperationGraph(ranks_);
-    }
-    std::vector<int> present;
-    for (const auto& [rank, nodes] : nodes_) {
-      present.push_back(rank);
-    }
-    return {ranks_, std::move(present)};
   }
 
   // Returns the order by dependencies, then recorded start, then place in the file; of a cycle,

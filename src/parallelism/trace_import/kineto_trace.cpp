@@ -41,10 +41,11 @@ std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
 class KinetoGraph {
  public:
   KinetoGraph(const std::vector<ImportedFile>& files, int gpus)
-      : traces_(by_rank(files)), ranks_(count_ranks(gpus)), workload_{.graph = make_graph()} {}
+      : traces_(by_rank(files)),
+        ranks_(count_ranks(gpus)),
+        workload_{.format = ImportedFormat::Kineto, .graph = graph_of_traced(ranks_, traces_)} {}
 
   ImportedWorkload build() {
-    workload_.format = ImportedFormat::Kineto;
     SimTime recorded;
     for (const auto& [rank, trace] : traces_) {
       recorded = std::max(recorded, add_rank(rank, trace));
@@ -99,17 +100,6 @@ class KinetoGraph {
       }
     }
     return ranks;
-  }
-
-  [[nodiscard]] OperationGraph make_graph() const {
-    if (traces_.size() == static_cast<std::size_t>(ranks_)) {
-      return OperationGraph(ranks_);
-    }
-    std::vector<int> present;
-    for (const auto& [rank, trace] : traces_) {
-      present.push_back(rank);
-    }
-    return {ranks_, std::move(present)};
   }
 
   void add_left_out() {
