@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -198,23 +199,21 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   return document;
 }
 
+// Options that workloads of other tools do not have, and what the refusal adds.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOptionsOfOurOwn{
+    {{"costs", ""},
+     {"prices", ""},
+     {"report", "; --trace has its time line"},
+     {"memory", ", of which nobody says what it holds"}}};
+
 int run_step(const OptionReader& reader, std::ostream& out) {
   if (const std::optional<ImportedFormat> format = imported_format(reader)) {
-    for (const char* const name : {"costs", "prices"}) {
+    for (const auto& [name, reason] : kOptionsOfOurOwn) {
       if (reader.given(name)) {
-        throw ConfigError(fmt::format(
-            "--{}: expected a workload of Trainyard's own, found one of another tool", name));
+        throw ConfigError(
+            fmt::format("--{}: expected a workload of Trainyard's own, found one of another tool{}",
+                        name, reason));
       }
-    }
-    if (reader.given("report")) {
-      throw ConfigError(
-          "--report: expected a workload of Trainyard's own, found one of another tool; --trace "
-          "has its time line");
-    }
-    if (reader.given("memory")) {
-      throw ConfigError(
-          "--memory: expected a workload of Trainyard's own, found one of another tool, of which "
-          "nobody says what it holds");
     }
     return run_imported_step(reader, *format, out);
   }

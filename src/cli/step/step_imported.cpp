@@ -220,12 +220,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const nccl::Profile profile = load_profile(request.inputs.profile);
   const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
-    return run_imported(cluster, workload,
-                        {.catalogue = catalogue,
-                         .nccl = request.runtime.nccl ? &profile : nullptr,
-                         .fidelity = request.runtime.fidelity(),
-                         .engine = request.runtime.nccl ? request.runtime.engine : std::nullopt,
-                         .shares_network = request.runtime.shares_network},
+    return run_imported(cluster, workload, step_tables(request, catalogue, no_rates(), profile),
                         run_options(request, workload));
   }();
   if (request.trace) {
