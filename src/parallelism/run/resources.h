@@ -23,8 +23,8 @@ namespace trainyard {
 struct MachineModel {
   Cluster cluster;
   nccl::Profile nccl;
-  GpuRates rates;
-  SoftwareProfile software;
+  GpuRates rates = {};
+  SoftwareProfile software = {};
 };
 
 enum class ResourceKind : std::uint8_t {
