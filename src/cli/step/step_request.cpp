@@ -14,24 +14,6 @@
 namespace trainyard {
 namespace {
 
-void read_method(const OptionReader& reader, std::optional<StepMethod> only, StepRequest& request) {
-  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
-  request.method = only ? *only : kMethods[reader.choice("method")];
-  check_distinct_files({{"output", request.output},
-                        {"trace", request.trace},
-                        {"memory", request.memory},
-                        {"report", reader.text("report")}});
-  if (request.method == StepMethod::ClosedForms) {
-    for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
-      if (reader.given(name)) {
-        throw ConfigError(fmt::format(
-            "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
-            name));
-      }
-    }
-  }
-}
-
 constexpr double kPartsOfOne = 1e6;
 
 // "KEY=VALUE", both not empty.
@@ -65,7 +47,21 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
                       .memory = output_file(reader, "memory"),
                       .report = html_target(reader),
                       .costs = read_cost_options(reader)};
-  read_method(reader, only, request);
+  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
+  request.method = only ? *only : kMethods[reader.choice("method")];
+  check_distinct_files({{"output", request.output},
+                        {"trace", request.trace},
+                        {"memory", request.memory},
+                        {"report", reader.text("report")}});
+  if (request.method == StepMethod::ClosedForms) {
+    for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
+      if (reader.given(name)) {
+        throw ConfigError(fmt::format(
+            "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
+            name));
+      }
+    }
+  }
   return request;
 }
 

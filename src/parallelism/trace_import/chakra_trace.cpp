@@ -28,7 +28,7 @@ constexpr std::int64_t kMaxTag = 0xffff'ffff;
 std::optional<Operation> operation_of(std::int64_t type) {
   constexpr std::array<std::optional<Operation>, 10> kOperations{Operation::AllReduce,
                                                                  Operation::Reduce,
-                                                                 std::nullopt,
+                                                                 Operation::AllGather,
                                                                  std::nullopt,
                                                                  std::nullopt,
                                                                  Operation::Broadcast,
@@ -36,8 +36,7 @@ std::optional<Operation> operation_of(std::int64_t type) {
                                                                  Operation::ReduceScatter,
                                                                  Operation::ReduceScatter,
                                                                  Operation::Barrier};
-  constexpr std::int64_t kAllGather = 2;
-  return type == kAllGather ? Operation::AllGather : kOperations[static_cast<std::size_t>(type)];
+  return kOperations[static_cast<std::size_t>(type)];
 }
 
 using RankGroups = std::map<std::string, std::vector<int>>;
