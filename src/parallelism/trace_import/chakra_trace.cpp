@@ -221,11 +221,11 @@ class ChakraGraph {
   }
 
   StreamId stream(int rank, const std::string& name, StreamOrder order) {
-    const auto found = streams_.find(name);
-    return found != streams_.end()
-               ? found->second
-               : streams_.emplace(name, workload_->graph.add_stream(rank, name, order))
-                     .first->second;
+    const auto [entry, is_new] = streams_.try_emplace(name);
+    if (is_new) {
+      entry->second = workload_->graph.add_stream(rank, name, order);
+    }
+    return entry->second;
   }
 
   OperationId add_node(int rank, const ChakraNode& node) {
@@ -322,12 +322,11 @@ class ChakraGraph {
     }
     const std::vector<int> ranks = group_of_node(node);
     const std::string group = node.text_or_none("pg_name");
-    const auto key = std::make_pair(group, ranks);
-    auto found = communicators_.find(key);
-    if (found == communicators_.end()) {
+    const auto [found, is_new] = communicators_.try_emplace({group, ranks});
+    if (is_new) {
       const std::string title =
           group.empty() ? "all ranks" : fmt::format("process group {}", in_quotes(group));
-      found = communicators_.emplace(key, workload_->graph.add_communicator(title, ranks)).first;
+      found->second = workload_->graph.add_communicator(title, ranks);
     }
     const auto members = static_cast<std::int64_t>(ranks.size());
     const bool gathers = *operation == Operation::AllGather;

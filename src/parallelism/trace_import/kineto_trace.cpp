@@ -237,14 +237,12 @@ class KinetoGraph {
                     fmt::format("{} ranks, here or in distributedInfo", event.group_size),
                     "none, or a list that is cut off");
     }
-    auto key = std::make_pair(event.group, ranks);
-    auto found = communicators_.find(key);
-    if (found == communicators_.end()) {
-      const CommunicatorId id = workload_.graph.add_communicator(
+    const auto [entry, is_new] = communicators_.try_emplace({event.group, ranks});
+    if (is_new) {
+      entry->second = workload_.graph.add_communicator(
           fmt::format("process group {}", in_quotes(event.group)), std::move(ranks));
-      found = communicators_.emplace(std::move(key), id).first;
     }
-    return found->second;
+    return entry->second;
   }
 
   std::map<int, KinetoTrace> traces_;
