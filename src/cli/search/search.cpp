@@ -109,9 +109,10 @@ class SizeSearch {
           "search: expected tensor x context x pipeline ranks that divide {} GPUs, found none",
           gpus));
     }
-    SearchOptions options = search_options_of(request_.best);
-    options.wants_front = request_.wants_front;
-    options.prunes = request_.prunes;
+    const SearchOptions options{.best = request_.best,
+                                .wants_front = request_.wants_front,
+                                .prunes = request_.prunes,
+                                .power = power()};
     const PlanSearch found =
         search_plans(task_, plans, times_, options, task_runner(request_.threads, "search"));
     SearchOfSize result{
@@ -125,12 +126,8 @@ class SizeSearch {
   [[nodiscard]] Bytes memory_size() const { return device_capacity(gpu_.memory.value); }
 
  private:
-  [[nodiscard]] SearchOptions search_options_of(std::size_t best) const {
-    SearchOptions options{.best = best};
-    if (costs_) {
-      options.power = step_power(costs_->totals);
-    }
-    return options;
+  [[nodiscard]] StepPower power() const {
+    return costs_ ? step_power(costs_->totals) : StepPower();
   }
 
   // Returns the times for the first look: those of the runtime that cost least.
@@ -171,7 +168,7 @@ class SizeSearch {
       task.memory = Bytes(std::numeric_limits<std::int64_t>::max());
       task.hosts = nullptr;
       const PlanSearch found =
-          search_plans(task, one, times_, search_options_of(1), task_runner(1, ""));
+          search_plans(task, one, times_, {.best = 1, .power = power()}, task_runner(1, ""));
       if (found.timed.empty()) {
         return std::nullopt;
       }

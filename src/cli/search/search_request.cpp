@@ -94,13 +94,6 @@ AxisChoices read_axes(const OptionReader& reader) {
       })};
 }
 
-// The first look has closed forms with the fastest times of the runtime.
-bool has_second_look(const SearchRequest& request) {
-  const Runtime& runtime = request.runtime;
-  return request.method == StepMethod::Graph ||
-         (runtime.nccl ? runtime.engine.has_value() : runtime.engine != Fidelity::Analytical);
-}
-
 }  // namespace
 
 Options search_options() {
@@ -165,7 +158,11 @@ SearchRequest read_search_request(const OptionReader& reader) {
       .costs = read_cost_options(reader)};
   check_distinct_files({{"output", request.output}, {"best-plan", request.best_file}});
   request.method = reader.word("method") == "graph" ? StepMethod::Graph : StepMethod::ClosedForms;
-  request.refines = has_second_look(request);
+  // The first look has closed forms with the fastest times of the runtime.
+  const Runtime& runtime = request.runtime;
+  request.refines =
+      request.method == StepMethod::Graph ||
+      (runtime.nccl ? runtime.engine.has_value() : runtime.engine != Fidelity::Analytical);
   return request;
 }
 
