@@ -183,7 +183,7 @@ SimTime picoseconds_at(const std::string& file, std::string_view key, const orde
 
 struct StepResult {
   SimTime time;
-  std::vector<std::pair<std::string, SimTime>> parts;
+  std::vector<std::pair<std::string, SimTime>> parts = {};
 };
 
 StepResult step_of(const Result& result) {
@@ -195,8 +195,7 @@ StepResult step_of(const Result& result) {
   if (!json.contains(key) || !json["breakdown_ps"].is_object()) {
     fail(result.file, key, "the time of a step and its parts", "none");
   }
-  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMaxTime),
-                  .parts = {}};
+  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMaxTime)};
   SimTime sum;
   for (const auto& [name, value] : json["breakdown_ps"].items()) {
     const SimTime part =

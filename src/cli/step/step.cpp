@@ -163,17 +163,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
                                                                workload.routing)));
   }
   StepReport report{
-      .setup = {.cluster = cluster.name,
-                .workload = workload.name,
-                .gpus = run.plan.ranks(),
-                .model = workload.model.title,
-                .software = software.name,
-                .precision = std::string(to_string(workload.precision)),
-                .runtime = std::string(request.runtime.name()),
-                .fidelity = request.runtime.engine_name(),
-                .shares_network = request.runtime.shares_network,
-                .slow_rank = request.slow_rank,
-                .jitter = request.jitter},
+      .setup = setup_of(request, cluster, workload.name, run.plan.ranks()),
       .run = &run,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
       .recomputed_of_token =
@@ -181,6 +171,9 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
       .method = request.method,
       .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt,
       .has_images = workload.model.patches.has_value()};
+  report.setup.model = workload.model.title;
+  report.setup.software = software.name;
+  report.setup.precision = to_string(workload.precision);
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;

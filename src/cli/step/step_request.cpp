@@ -120,6 +120,18 @@ RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
   return made;
 }
 
+StepSetup setup_of(const StepRequest& request, const Cluster& cluster, const std::string& workload,
+                   int gpus) {
+  return {.cluster = cluster.name,
+          .workload = workload,
+          .gpus = gpus,
+          .runtime = std::string(request.runtime.name()),
+          .fidelity = request.runtime.engine_name(),
+          .shares_network = request.runtime.shares_network,
+          .slow_rank = request.slow_rank,
+          .jitter = request.jitter};
+}
+
 Options noise_options() {
   Option jitter_seed = seed_option("of --jitter (default: 0)");
   jitter_seed.traits.needs = "jitter";  // Nothing else is by chance.
