@@ -35,7 +35,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxResultBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMaxTraceBytes = std::size_t{4096} << 20U;
-// 46 days: only damaged numbers are longer, and changed_values of two fit in a SimTime.
+// 46 days: only damaged numbers are longer, and differences of two fit in a SimTime.
 constexpr SimTime kMaxTime = microseconds(4'000'000'000'000);
 
 [[noreturn]] void fail(const std::string& file, std::string_view key, std::string_view expected,

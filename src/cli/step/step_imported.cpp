@@ -193,7 +193,6 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const StepRequest request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
   const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
-  const Catalogue& catalogue = loaded.catalogue;
   const Cluster& cluster = loaded.cluster;
   const std::vector<int> servers = servers_of_gpus(cluster);
   const bool is_folded =
@@ -216,7 +215,8 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const nccl::Profile profile = load_profile(request.inputs.profile);
   const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
-    return run_imported(cluster, workload, step_tables(request, catalogue, no_rates(), profile),
+    return run_imported(cluster, workload,
+                        step_tables(request, loaded.catalogue, no_rates(), profile),
                         run_options(request, workload));
   }();
   if (request.trace) {

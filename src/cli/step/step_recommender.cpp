@@ -94,7 +94,6 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const StepRequest request = read_request(reader);
   spdlog::logger log = make_logger(reader);
   const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
-  const Catalogue& catalogue = loaded.catalogue;
   const Cluster& cluster = loaded.cluster;
   const RecommenderWorkload workload = load_recommender_workload(
       find_config("workloads", request.inputs.workload),
@@ -106,7 +105,7 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const RecommenderRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_recommender(cluster, workload, software,
-                           step_tables(request, catalogue, rates, profile));
+                           step_tables(request, loaded.catalogue, rates, profile));
   }();
   if (request.trace) {
     TraceRecorder recorder;
