@@ -50,12 +50,8 @@ struct Kind {
 };
 
 Schema sweep_schema() {
-  std::vector<SweptCommand> swept;
-  for (const Command& command : all_commands()) {
-    if (command.is_swept) {
-      swept.push_back({.name = std::string(command.name)});
-    }
-  }
+  std::vector<Command> swept = all_commands();
+  std::erase_if(swept, [](const Command& command) { return !command.is_swept; });
   return schema_of<SweepSpec>(
       [&](Fields& fields, SweepSpec& spec) { sweep_fields(fields, spec, swept); });
 }

@@ -26,6 +26,10 @@ namespace trainyard {
 [[nodiscard]] Command transfer_command();
 [[nodiscard]] Command validate_command();
 
+// The parts of explain_command().
+[[nodiscard]] Command explain_collective();
+[[nodiscard]] Command explain_step();
+
 // In the order of the help of the program.
 [[nodiscard]] std::vector<Command> all_commands();
 

@@ -10,8 +10,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/options.h"
-#include "cli/compare/compare_files.h"
-#include "cli/compare/compare_runs.h"
+#include "cli/compare/comparisons.h"
 #include "sim/config_error.h"
 
 namespace trainyard {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explain/explain.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -42,23 +41,16 @@ struct StepToExplain {
   const StepRun& run;
 };
 
-// Time of the step with another workload or software; nothing where it does not fit.
-std::optional<SimTime> time_with(const StepToExplain& step, const Workload& workload,
-                                 const MachineModel& machine) {
-  const StepRun run = run_step_inputs(step.request, step.inputs.catalogue, workload, machine);
-  const bool fits_host = !run.host_memory || run.host_memory->fits();
-  const bool fits = run.memory.device() <= run.memory_size && fits_host;
-  return fits ? std::optional(run.step.time) : std::nullopt;
-}
-
-using Change = std::function<void(Workload&, SoftwareProfile&)>;
-
-SettingVariant variant(const StepToExplain& step, std::string what, Change change) {
+// The step with another workload or software; no time where it does not fit.
+SettingVariant variant(const StepToExplain& step, std::string what,
+                       std::function<void(Inputs&)> change) {
   return {.what = std::move(what), .run = [&step, change = std::move(change)] {
-            Workload workload = step.inputs.workload;
-            MachineModel machine = step.inputs.machine;
-            change(workload, machine.software);
-            return time_with(step, workload, machine);
+            Inputs inputs = step.inputs;
+            change(inputs);
+            const StepRun run = run_step_inputs(step.request, inputs);
+            const bool fits_host = !run.host_memory || run.host_memory->fits();
+            const bool fits = run.memory.device() <= run.memory_size && fits_host;
+            return fits ? std::optional(run.step.time) : std::nullopt;
           }};
 }
 
@@ -67,9 +59,7 @@ void add_overlap_variants(const StepToExplain& step, std::vector<SettingVariant>
   const auto add = [&](bool is_on, std::string what, std::optional<bool> OverlapChoice::*part) {
     if (!is_on) {
       all.push_back(variant(step, fmt::format("overlap.{}: true", what),
-                            [part](Workload& workload, SoftwareProfile& /*software*/) {
-                              workload.overlap.*part = true;
-                            }));
+                            [part](Inputs& inputs) { inputs.workload.overlap.*part = true; }));
     }
   };
   add(now.tensor, "tensor", &OverlapChoice::tensor);
@@ -81,9 +71,8 @@ void add_overlap_variants(const StepToExplain& step, std::vector<SettingVariant>
 void add_plan_variants(const StepToExplain& step, std::vector<SettingVariant>& all) {
   const ParallelPlan& plan = step.run.plan;
   const auto add = [&](std::string what, auto change) {
-    all.push_back(variant(
-        step, std::move(what),
-        [change](Workload& workload, SoftwareProfile& /*software*/) { change(workload.plan); }));
+    all.push_back(
+        variant(step, std::move(what), [change](Inputs& inputs) { change(inputs.workload.plan); }));
   };
   if (plan.recompute != Recompute::None) {
     add("plan.recompute: none", [](ParallelPlan& of) { of.recompute = Recompute::None; });
@@ -109,10 +98,9 @@ void add_attention_variants(const StepToExplain& step, std::vector<SettingVarian
   }
   for (const auto& [kernel, rates] : generation->second.attention) {
     if (kernel != machine.software.attention) {
-      all.push_back(variant(step, fmt::format("software with the attention of {}", kernel),
-                            [name = kernel](Workload& /*workload*/, SoftwareProfile& software) {
-                              software.attention = name;
-                            }));
+      all.push_back(
+          variant(step, fmt::format("software with the attention of {}", kernel),
+                  [name = kernel](Inputs& inputs) { inputs.machine.software.attention = name; }));
     }
   }
 }

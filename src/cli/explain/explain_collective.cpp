@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explain/explain.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -12,7 +12,6 @@
 
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
-#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -280,9 +279,7 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {
   const MachineModel machine{.cluster = inputs.cluster,
-                             .nccl = load_profile(request.inputs.profile),
-                             .rates = {},
-                             .software = {}};
+                             .nccl = load_profile(request.inputs.profile)};
   RunExplanation made;
   made.factor = kExplainFactor;
   made.header = {fmt::format("Explained by Trainyard: {} on {}, {} ranks on {}, runtime {}",

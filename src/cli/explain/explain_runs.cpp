@@ -73,13 +73,8 @@ std::vector<ExplainedTime> explain_times(const ExplainTask& task, const TimesOf&
   });
   std::vector<ExplainedTime> explained;
   for (std::size_t which = 0; which < task.labels.size(); ++which) {
-    ExplainedTime time{.label = task.labels[which].label,
-                       .how = task.labels[which].how,
-                       .time = times[0][which],
-                       .all = {},
-                       .effects = {},
-                       .improvements = {},
-                       .links = {}};
+    ExplainedTime time{
+        .label = task.labels[which].label, .how = task.labels[which].how, .time = times[0][which]};
     for (std::size_t index = 0; index < all.size(); ++index) {
       ResourceEffect effect{.key = all[index].key,
                             .title = all[index].title,
@@ -121,17 +116,13 @@ std::vector<ContendedLinks> contended_links(const Topology& topology,
                                             std::span<const LinkTraffic> traffic, SimTime time) {
   CHECK(time > SimTime(), "links are busy for a share of a time that passes");
   const LinkResources resources(topology);
-  using Key = std::tuple<std::string, std::int64_t, std::vector<std::pair<std::string, Bytes>>>;
+  using Key = std::tuple<std::string, std::int64_t, std::vector<PurposeBytes>>;
   std::map<Key, ContendedLinks> alike;
   for (const LinkTraffic& each : traffic) {
     const Link& link = topology.link(each.link);
-    std::vector<std::pair<std::string, Bytes>> parts;
-    for (const PurposeBytes& part : each.parts) {
-      parts.emplace_back(part.purpose, part.bytes);
-    }
     const std::string& resource = resources.of(each.link).key;
     const auto [entry, is_new] =
-        alike.try_emplace({resource, link.spec.bandwidth.bits_per_second(), parts});
+        alike.try_emplace({resource, link.spec.bandwidth.bits_per_second(), each.parts});
     ContendedLinks& links = entry->second;
     if (!is_new) {
       ++links.count;
@@ -142,9 +133,7 @@ std::vector<ContendedLinks> contended_links(const Topology& topology,
         fmt::format("{} -> {}", topology.node(link.source).name, topology.node(link.target).name);
     links.rate_gbps = link.spec.bandwidth.gigabytes_per_second();
     links.utilisation = transfer_time(each.total(), link.spec.bandwidth) / time;
-    for (const auto& [operation, bytes] : parts) {
-      links.parts.push_back({.operation = operation, .bytes = bytes});
-    }
+    links.parts = each.parts;
   }
   std::vector<ContendedLinks> busiest;
   for (auto& [key, links] : alike) {

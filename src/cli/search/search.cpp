@@ -63,16 +63,6 @@ Cluster cluster_of(const SearchRequest& request, const Inputs& inputs, int gpus)
   return load_cluster(find_config("clusters", request.inputs.cluster), inputs.catalogue, overrides);
 }
 
-StepTables tables_of(const SearchRequest& request, const Inputs& inputs,
-                     nccl::SearchMemory& searches) {
-  StepTables tables{.catalogue = inputs.catalogue,
-                    .rates = inputs.machine.rates,
-                    .method = request.method,
-                    .searches = &searches};
-  request.runtime.apply(inputs.machine.nccl, tables);
-  return tables;
-}
-
 int largest_domain(std::span<const int> domain_of_rank) {
   std::map<int, int> members;
   int max = 0;
@@ -90,7 +80,8 @@ class SizeSearch {
         inputs_(inputs),
         cluster_(cluster),
         searches_(searches),
-        costs_(costs_of(request, inputs, cluster)),
+        costs_(request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
+                             : std::nullopt),
         gpu_(gpu_of(cluster, inputs.catalogue)),
         rates_(compute_rates(gpu_, inputs.machine.rates, inputs.machine.software,
                              inputs.workload.precision)),
@@ -118,13 +109,14 @@ class SizeSearch {
           "search: expected tensor x context x pipeline ranks that divide {} GPUs, found none",
           gpus));
     }
-    SearchOptions options = search_options_of(request_.best);
-    options.wants_front = request_.wants_front;
-    options.prunes = request_.prunes;
+    const SearchOptions options{.best = request_.best,
+                                .wants_front = request_.wants_front,
+                                .prunes = request_.prunes,
+                                .power = power()};
     const PlanSearch found =
         search_plans(task_, plans, times_, options, task_runner(request_.threads, "search"));
     SearchOfSize result{
-        .gpus = gpus, .counts = found.counts, .plans = chosen(found), .given = {}, .costs = costs_};
+        .gpus = gpus, .counts = found.counts, .plans = chosen(found), .costs = costs_};
     result.given = given_plan(gpus, plans);
     refine(result);
     return result;
@@ -134,19 +126,8 @@ class SizeSearch {
   [[nodiscard]] Bytes memory_size() const { return device_capacity(gpu_.memory.value); }
 
  private:
-  [[nodiscard]] static std::optional<ClusterCosts> costs_of(const SearchRequest& request,
-                                                            const Inputs& inputs,
-                                                            const Cluster& cluster) {
-    return request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
-                         : std::nullopt;
-  }
-
-  [[nodiscard]] SearchOptions search_options_of(std::size_t best) const {
-    SearchOptions options{.best = best};
-    if (costs_) {
-      options.power = step_power(costs_->totals);
-    }
-    return options;
+  [[nodiscard]] StepPower power() const {
+    return costs_ ? step_power(costs_->totals) : StepPower();
   }
 
   // Returns the times for the first look: those of the runtime that cost least.
@@ -187,12 +168,7 @@ class SizeSearch {
       task.memory = Bytes(std::numeric_limits<std::int64_t>::max());
       task.hosts = nullptr;
       const PlanSearch found =
-          search_plans(task, one, times_, search_options_of(1),
-                       [](std::size_t count, const std::function<void(std::size_t)>& run) {
-                         for (std::size_t index = 0; index < count; ++index) {
-                           run(index);
-                         }
-                       });
+          search_plans(task, one, times_, {.best = 1, .power = power()}, task_runner(1, ""));
       if (found.timed.empty()) {
         return std::nullopt;
       }
@@ -215,7 +191,11 @@ class SizeSearch {
     if (size.given) {
       plans.push_back(&*size.given);
     }
-    const StepTables tables = tables_of(request_, inputs_, searches_);
+    StepTables tables{.catalogue = inputs_.catalogue,
+                      .rates = inputs_.machine.rates,
+                      .method = request_.method,
+                      .searches = &searches_};
+    request_.runtime.apply(inputs_.machine.nccl, tables);
     run_tasks(plans.size(), request_.threads, "refine", [&](std::size_t index) {
       Workload workload = inputs_.workload;
       workload.plan = plans[index]->timed.plan;
@@ -334,7 +314,6 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
         "closed form");
   }
   SearchReport report{
-      .cluster = {},
       .workload = inputs.workload.name,
       .model = inputs.workload.model.title,
       .software = inputs.machine.software.name,
@@ -342,12 +321,8 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
       .runtime = std::string(request.runtime.name()),
       .method = request.runtime.nccl ? "closed forms" : "closed forms, fidelity analytical",
       .refined_method = refined_method(request),
-      .sizes = {},
       .flops_of_token = training_flops(inputs.workload.model, inputs.workload.plan.sequence,
-                                       FlopsConvention::Model),
-      .peak = 0.0,
-      .memory_size = {},
-      .notes = {}};
+                                       FlopsConvention::Model)};
   nccl::SearchMemory searches;
   const auto search_on = [&](const Cluster& cluster) {
     SizeSearch one(request, inputs, cluster, searches);

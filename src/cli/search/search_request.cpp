@@ -22,13 +22,6 @@ constexpr std::array<std::string_view, 12> kAxisNames{"tp",          "sp",      
                                                       "schedule",    "vpp",       "ep",   "etp",
                                                       "micro-batch", "recompute", "zero", "order"};
 
-template <typename Value>
-void add_value(std::vector<Value>& values, Value value) {
-  if (std::find(values.begin(), values.end(), value) == values.end()) {
-    values.push_back(value);
-  }
-}
-
 // No numbers where the option is absent.
 std::vector<int> numbers(const OptionReader& reader, std::string_view name, int min, int max) {
   const std::optional<std::string> text = reader.text(name);
@@ -50,7 +43,7 @@ auto words(const OptionReader& reader, std::string_view name,
     if (at == names.end()) {
       fail_option(name, fmt::format("a list of {}", alternatives(candidates)), word, candidates);
     }
-    add_value(found, value_of(static_cast<std::size_t>(at - names.begin())));
+    add_once(found, value_of(static_cast<std::size_t>(at - names.begin())));
   }
   return found;
 }
@@ -66,7 +59,7 @@ std::vector<PlanOrder> read_orders(const OptionReader& reader) {
     if (!order) {
       fail_option("order", "a list of t, c, d and p in some order, such as tcdp", letters);
     }
-    add_value(orders, *order);
+    add_once(orders, *order);
   }
   return orders;
 }
@@ -99,19 +92,6 @@ AxisChoices read_axes(const OptionReader& reader) {
         }
         return name;
       })};
-}
-
-double read_memory_share(const OptionReader& reader) {
-  const std::optional<int> percent = reader.integer("memory-percent", 1, 100);
-  constexpr double kPercent = 100.0;
-  return percent.value_or(100) / kPercent;
-}
-
-// The first look has closed forms with the fastest times of the runtime.
-bool has_second_look(const SearchRequest& request) {
-  const Runtime& runtime = request.runtime;
-  return request.method == StepMethod::Graph ||
-         (runtime.nccl ? runtime.engine.has_value() : runtime.engine != Fidelity::Analytical);
 }
 
 }  // namespace
@@ -170,7 +150,7 @@ SearchRequest read_search_request(const OptionReader& reader) {
       .best = static_cast<std::size_t>(reader.integer("best", 1, kMaxBest).value_or(10)),
       .wants_front = reader.given("trades"),
       .prunes = !reader.given("exhaustive"),
-      .memory_share = read_memory_share(reader),
+      .memory_share = reader.integer("memory-percent", 1, 100).value_or(100) / 100.0,
       .threads = read_threads(reader),
       .format = output_format(reader),
       .output = output_file(reader, "output"),
@@ -178,7 +158,11 @@ SearchRequest read_search_request(const OptionReader& reader) {
       .costs = read_cost_options(reader)};
   check_distinct_files({{"output", request.output}, {"best-plan", request.best_file}});
   request.method = reader.word("method") == "graph" ? StepMethod::Graph : StepMethod::ClosedForms;
-  request.refines = has_second_look(request);
+  // The first look has closed forms with the fastest times of the runtime.
+  const Runtime& runtime = request.runtime;
+  request.refines =
+      request.method == StepMethod::Graph ||
+      (runtime.nccl ? runtime.engine.has_value() : runtime.engine != Fidelity::Analytical);
   return request;
 }
 
@@ -222,7 +206,7 @@ std::vector<int> parse_numbers(std::string_view name, const std::string& text, i
                   part);
     }
     for (int value = *first; value <= *last; ++value) {
-      add_value(values, value);
+      add_once(values, value);
     }
   }
   return values;

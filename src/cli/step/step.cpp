@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -162,17 +163,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
                                                                workload.routing)));
   }
   StepReport report{
-      .setup = {.cluster = cluster.name,
-                .workload = workload.name,
-                .gpus = run.plan.ranks(),
-                .model = workload.model.title,
-                .software = software.name,
-                .precision = std::string(to_string(workload.precision)),
-                .runtime = std::string(request.runtime.name()),
-                .fidelity = request.runtime.engine_name(),
-                .shares_network = request.runtime.shares_network,
-                .slow_rank = request.slow_rank,
-                .jitter = request.jitter},
+      .setup = setup_of(request, cluster, workload.name, run.plan.ranks()),
       .run = &run,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
       .recomputed_of_token =
@@ -180,6 +171,9 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
       .method = request.method,
       .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt,
       .has_images = workload.model.patches.has_value()};
+  report.setup.model = workload.model.title;
+  report.setup.software = software.name;
+  report.setup.precision = to_string(workload.precision);
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;
@@ -198,23 +192,21 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   return document;
 }
 
+// Options that workloads of other tools do not have, and what the refusal adds.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOptionsOfOurOwn{
+    {{"costs", ""},
+     {"prices", ""},
+     {"report", "; --trace has its time line"},
+     {"memory", ", of which nobody says what it holds"}}};
+
 int run_step(const OptionReader& reader, std::ostream& out) {
   if (const std::optional<ImportedFormat> format = imported_format(reader)) {
-    for (const char* const name : {"costs", "prices"}) {
+    for (const auto& [name, reason] : kOptionsOfOurOwn) {
       if (reader.given(name)) {
-        throw ConfigError(fmt::format(
-            "--{}: expected a workload of Trainyard's own, found one of another tool", name));
+        throw ConfigError(
+            fmt::format("--{}: expected a workload of Trainyard's own, found one of another tool{}",
+                        name, reason));
       }
-    }
-    if (reader.given("report")) {
-      throw ConfigError(
-          "--report: expected a workload of Trainyard's own, found one of another tool; --trace "
-          "has its time line");
-    }
-    if (reader.given("memory")) {
-      throw ConfigError(
-          "--memory: expected a workload of Trainyard's own, found one of another tool, of which "
-          "nobody says what it holds");
     }
     return run_imported_step(reader, *format, out);
   }

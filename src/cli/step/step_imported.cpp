@@ -47,13 +47,9 @@ std::int64_t compute_ppm_of(const OptionReader& reader) {
   return std::llround(*factor * 1e6);
 }
 
-// A schedule of messages has nothing that NCCL would run; all of them share the network.
-bool has_only_messages(ImportedFormat format) {
-  return format == ImportedFormat::Goal;
-}
-
+// A goal file has messages alone, nothing that NCCL would run; all of them share the network.
 Runtime read_runtime_of(const OptionReader& reader, ImportedFormat format) {
-  if (!has_only_messages(format)) {
+  if (format != ImportedFormat::Goal) {
     return read_runtime(reader);
   }
   if (const auto name = reader.text("runtime"); name.value_or("plain") != "plain") {
@@ -197,7 +193,6 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const StepRequest request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
   const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
-  const Catalogue& catalogue = loaded.catalogue;
   const Cluster& cluster = loaded.cluster;
   const std::vector<int> servers = servers_of_gpus(cluster);
   const bool is_folded =
@@ -221,11 +216,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_imported(cluster, workload,
-                        {.catalogue = catalogue,
-                         .nccl = request.runtime.nccl ? &profile : nullptr,
-                         .fidelity = request.runtime.fidelity(),
-                         .engine = request.runtime.nccl ? request.runtime.engine : std::nullopt,
-                         .shares_network = request.runtime.shares_network},
+                        step_tables(request, loaded.catalogue, no_rates(), profile),
                         run_options(request, workload));
   }();
   if (request.trace) {
@@ -233,14 +224,8 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
     record_graph(workload.graph, run.result, recorder);
     write_file(*request.trace, chrome_trace(recorder));
   }
-  ImportedReport report{.setup = {.cluster = cluster.name,
-                                  .workload = request.inputs.workload,
-                                  .gpus = static_cast<int>(servers.size()),
-                                  .runtime = std::string(request.runtime.name()),
-                                  .fidelity = request.runtime.engine_name(),
-                                  .shares_network = request.runtime.shares_network,
-                                  .slow_rank = request.slow_rank,
-                                  .jitter = request.jitter},
+  ImportedReport report{.setup = setup_of(request, cluster, request.inputs.workload,
+                                          static_cast<int>(servers.size())),
                         .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
                         .source = &workload,
                         .run = &run,

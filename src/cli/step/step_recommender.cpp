@@ -94,7 +94,6 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const StepRequest request = read_request(reader);
   spdlog::logger log = make_logger(reader);
   const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
-  const Catalogue& catalogue = loaded.catalogue;
   const Cluster& cluster = loaded.cluster;
   const RecommenderWorkload workload = load_recommender_workload(
       find_config("workloads", request.inputs.workload),
@@ -106,30 +105,23 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const RecommenderRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_recommender(cluster, workload, software,
-                           step_tables(request, catalogue, rates, profile));
+                           step_tables(request, loaded.catalogue, rates, profile));
   }();
   if (request.trace) {
     TraceRecorder recorder;
     record_graph(run.graph, run.result, recorder);
     write_file(*request.trace, chrome_trace(recorder));
   }
-  RecommenderReport report{.setup = {.cluster = cluster.name,
-                                     .workload = workload.name,
-                                     .gpus = run.gpus(),
-                                     .kind = "recommender",
-                                     .model = workload.model.title,
-                                     .software = software.name,
-                                     .precision = std::string(to_string(workload.precision)),
-                                     .runtime = std::string(request.runtime.name()),
-                                     .fidelity = request.runtime.engine_name(),
-                                     .shares_network = request.runtime.shares_network,
-                                     .slow_rank = request.slow_rank,
-                                     .jitter = request.jitter},
+  RecommenderReport report{.setup = setup_of(request, cluster, workload.name, run.gpus()),
                            .workload = &workload,
                            .run = &run,
                            .notes = notes_of(request, software, run),
                            .inputs = step_run_inputs(request, cluster),
                            .estimates = cluster.estimates};
+  report.setup.kind = "recommender";
+  report.setup.model = workload.model.title;
+  report.setup.software = software.name;
+  report.setup.precision = to_string(workload.precision);
   add_estimate_note(cluster, report.notes);
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;

@@ -14,24 +14,6 @@
 namespace trainyard {
 namespace {
 
-void read_method(const OptionReader& reader, std::optional<StepMethod> only, StepRequest& request) {
-  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
-  request.method = only ? *only : kMethods[reader.choice("method")];
-  check_distinct_files({{"output", request.output},
-                        {"trace", request.trace},
-                        {"memory", request.memory},
-                        {"report", reader.text("report")}});
-  if (request.method == StepMethod::ClosedForms) {
-    for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
-      if (reader.given(name)) {
-        throw ConfigError(fmt::format(
-            "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
-            name));
-      }
-    }
-  }
-}
-
 constexpr double kPartsOfOne = 1e6;
 
 // "KEY=VALUE", both not empty.
@@ -65,7 +47,21 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
                       .memory = output_file(reader, "memory"),
                       .report = html_target(reader),
                       .costs = read_cost_options(reader)};
-  read_method(reader, only, request);
+  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
+  request.method = only ? *only : kMethods[reader.choice("method")];
+  check_distinct_files({{"output", request.output},
+                        {"trace", request.trace},
+                        {"memory", request.memory},
+                        {"report", reader.text("report")}});
+  if (request.method == StepMethod::ClosedForms) {
+    for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
+      if (reader.given(name)) {
+        throw ConfigError(fmt::format(
+            "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
+            name));
+      }
+    }
+  }
   return request;
 }
 
@@ -122,6 +118,18 @@ RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
     made.resources.emplace_back("gpu_rates", *request.inputs.gpu_rates);
   }
   return made;
+}
+
+StepSetup setup_of(const StepRequest& request, const Cluster& cluster, const std::string& workload,
+                   int gpus) {
+  return {.cluster = cluster.name,
+          .workload = workload,
+          .gpus = gpus,
+          .runtime = std::string(request.runtime.name()),
+          .fidelity = request.runtime.engine_name(),
+          .shares_network = request.runtime.shares_network,
+          .slow_rank = request.slow_rank,
+          .jitter = request.jitter};
 }
 
 Options noise_options() {

@@ -19,6 +19,7 @@
 #include "parallelism/run/step_run.h"
 #include "report/formats/run_inputs.h"
 #include "report/formats/table.h"
+#include "report/steps/step_entries.h"
 
 namespace trainyard {
 
@@ -62,6 +63,10 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 // machine.
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs);
+
+// What the report says first, without what the workload alone has.
+[[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,
+                                 const std::string& workload, int gpus);
 
 // --slow-rank, --jitter, --seed.
 [[nodiscard]] Options noise_options();

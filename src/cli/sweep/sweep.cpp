@@ -72,17 +72,6 @@ Command command_of(const SweepSpec& spec) {
   return *std::ranges::find(commands, spec.command, &Command::name);
 }
 
-SweepSpec load_sweep(const std::filesystem::path& file) {
-  std::vector<SweptCommand> names;
-  for (const Command& command : swept_commands()) {
-    const Options& unnamed = command.arguments;
-    names.push_back({.name = std::string(command.name),
-                     .positional = unnamed.empty() ? "" : std::string(unnamed.front().name)});
-  }
-  ConfigDocument document = ConfigDocument::load(file);
-  return read_sweep(document, names);
-}
-
 // Checks that the command has all options of the sweep, none of which is a file of results.
 void check_options(const std::filesystem::path& file, const SweepSpec& spec) {
   const Command command = command_of(spec);
@@ -270,7 +259,8 @@ SweepPlan plan_of(const OptionReader& reader) {
   }
   SweepPlan plan{.request = read_request(reader), .log = make_logger(reader)};
   const std::filesystem::path file = find_config("sweeps", plan.request.file);
-  plan.spec = load_sweep(file);
+  ConfigDocument document = ConfigDocument::load(file);
+  plan.spec = read_sweep(document, swept_commands());
   check_options(file, plan.spec);
   check_outputs(plan.request, plan.spec);
   plan.fingerprint = fingerprint_of(plan.spec);

@@ -242,16 +242,17 @@ std::vector<std::string> SweepSpec::arguments_at(std::size_t point) const {
   return arguments;
 }
 
-void sweep_fields(Fields& fields, SweepSpec& spec, const std::vector<SweptCommand>& commands) {
+void sweep_fields(Fields& fields, SweepSpec& spec, std::span<const Command> commands) {
   fields.required("title", spec.title, Text{}, "The title of tables and pages.");
   std::vector<std::string_view> names;
-  for (const SweptCommand& command : commands) {
+  for (const Command& command : commands) {
     names.push_back(command.name);
   }
-  std::size_t command = 0;
-  fields.required("command", command, Choice{names}, "The command that each point runs.");
-  spec.command = commands.at(command).name;
-  spec.positional = commands.at(command).positional;
+  std::size_t index = 0;
+  fields.required("command", index, Choice{names}, "The command that each point runs.");
+  const Options& arguments = commands[index].arguments;
+  spec.command = commands[index].name;
+  spec.positional = arguments.empty() ? "" : arguments.front().name;
   fields.optional("options", spec.options, SharedOptions{},
                   "Options that all points have: a value, a list for an option that is given "
                   "again, or `true`.");
@@ -261,7 +262,7 @@ void sweep_fields(Fields& fields, SweepSpec& spec, const std::vector<SweptComman
   fields.check([&](const ConfigNode& node) { check_keys(node.required("vary"), spec); });
 }
 
-SweepSpec read_sweep(ConfigDocument& document, const std::vector<SweptCommand>& commands) {
+SweepSpec read_sweep(ConfigDocument& document, std::span<const Command> commands) {
   SweepSpec spec;
   read_fields(document.root(), spec,
               [&](Fields& fields, SweepSpec& read) { sweep_fields(fields, read, commands); });

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/common/option_table.h"
 #include "sim/config.h"
 #include "sim/fields.h"
 
@@ -39,16 +41,9 @@ struct SweepSpec {
 
 inline constexpr std::size_t kMaxSweepPoints = 1'000'000;
 
-// A command that can be swept, and its `positional`.
-struct SweptCommand {
-  std::string name;
-  std::string positional = {};
-};
-
-// The rows of a sweep file. Options are not looked up.
-void sweep_fields(Fields& fields, SweepSpec& spec, const std::vector<SweptCommand>& commands);
+// The rows of a sweep file, of which `commands` can be swept. Options are not looked up.
+void sweep_fields(Fields& fields, SweepSpec& spec, std::span<const Command> commands);
 // Throws ConfigError with the place of the mistake. Options are not looked up.
-[[nodiscard]] SweepSpec read_sweep(ConfigDocument& document,
-                                   const std::vector<SweptCommand>& commands);
+[[nodiscard]] SweepSpec read_sweep(ConfigDocument& document, std::span<const Command> commands);
 
 }  // namespace trainyard

@@ -52,17 +52,16 @@ std::vector<std::vector<int>> ranks_of(const Cluster& cluster, std::span<const M
 }
 
 // The part of the cluster that a job has, and its step there.
-class PlacedJob {
- public:
+struct PlacedJob {
   PlacedJob(const Cluster& cluster, const std::vector<int>& ranks, const MixedJob& job,
             const StepTables& tables)
-      : part_(cluster) {
-    keep_ranks(cluster, ranks, part_);
+      : part(cluster) {
+    keep_ranks(cluster, ranks, part);
     const Workload& workload = job.workload;
     const ParallelPlan plan = plan_for(workload, gpus());
-    const ComputeRates rates = compute_rates(gpu_of(part_, tables.catalogue), tables.rates,
+    const ComputeRates rates = compute_rates(gpu_of(part, tables.catalogue), tables.rates,
                                              job.software, workload.precision);
-    const ClusterTimes places(part_, {}, tables.fidelity);
+    const ClusterTimes places(part, {}, tables.fidelity);
     const StepJob step{.model = workload.model,
                        .plan = plan,
                        .rates = rates,
@@ -71,18 +70,15 @@ class PlacedJob {
                        .server_of_rank = places.servers(),
                        .domain_of_rank = places.domains(),
                        .loads = workload.routing,
-                       .host = host_rates_for(plan, part_)};
-    graph_ = lower_step(step, Folding::Unfolded).graph;
-    check(graph_, job.name);
+                       .host = host_rates_for(plan, part)};
+    graph = lower_step(step, Folding::Unfolded).graph;
+    check(graph, job.name);
   }
 
-  [[nodiscard]] int gpus() const { return static_cast<int>(part_.gpus.size()); }
-  [[nodiscard]] const Cluster& part() const { return part_; }
-  [[nodiscard]] const OperationGraph& graph() const { return graph_; }
+  [[nodiscard]] int gpus() const { return static_cast<int>(part.gpus.size()); }
 
- private:
-  Cluster part_;
-  OperationGraph graph_ = OperationGraph(0);
+  Cluster part;
+  OperationGraph graph = OperationGraph(0);
 };
 
 // Jobs side by side on one network.
@@ -91,8 +87,8 @@ class Bench {
   Bench(const Cluster& cluster, Fidelity fidelity) : network_(simulator_, cluster, fidelity) {}
 
   void add(const std::string& name, const PlacedJob& job) {
-    traffic_.push_back(std::make_unique<NetworkTraffic>(simulator_, job.part(), network_));
-    jobs_.push_back({.name = name, .graph = job.graph(), .traffic = *traffic_.back()});
+    traffic_.push_back(std::make_unique<NetworkTraffic>(simulator_, job.part, network_));
+    jobs_.push_back({.name = name, .graph = job.graph, .traffic = *traffic_.back()});
   }
   std::vector<std::vector<SimTime>> run(int steps) {
     return run_together(simulator_, jobs_, steps);

@@ -60,11 +60,9 @@ GraphRunOptions options_of(const StepTables& tables, const OperationGraph& graph
 }
 
 StepTime step_of(const RecommenderJob& job, const RecommenderRun& run, bool has_jitter) {
-  StepTime step{.time = {},
-                .parts = run.ranks[run.busiest],
-                .critical_rank = static_cast<int>(run.busiest),
-                .forward = {},
-                .backward = {}};
+  StepTime step;
+  step.parts = run.ranks[run.busiest];
+  step.critical_rank = static_cast<int>(run.busiest);
   complete(step, job.software.fixed, job.server_of_rank, has_jitter);
   return step;
 }

@@ -83,7 +83,7 @@ ResourceKey key_of(const Topology& topology, const SwitchGraph& graph, const Lin
 
 Resource named(const ResourceKey& key) {
   const auto [kind, links, tier] = key;
-  Resource resource{.kind = kind, .links = links, .tier = tier};
+  Resource resource{.kind = kind};
   if (kind == ResourceKind::Tier) {
     resource.key = fmt::format("tier_{}", tier);
     resource.title = fmt::format("links of switches, tier {} and up", tier);
@@ -201,12 +201,6 @@ void scale_flops(GpuRates& rates, double factor) {
   }
 }
 
-void scale_memory(GpuRates& rates, double factor) {
-  for (auto& [name, generation] : rates.generations) {
-    generation.memory *= factor;
-  }
-}
-
 }  // namespace
 
 LinkResources::LinkResources(const Topology& topology) {
@@ -288,7 +282,9 @@ MachineModel scaled(const MachineModel& machine, const Resource& resource, doubl
     scale_flops(made.rates, factor);
   }
   if (is(ResourceKind::GpuMemory)) {
-    scale_memory(made.rates, factor);
+    for (auto& [name, generation] : made.rates.generations) {
+      generation.memory *= factor;
+    }
   }
   return made;
 }

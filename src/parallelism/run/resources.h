@@ -23,8 +23,8 @@ namespace trainyard {
 struct MachineModel {
   Cluster cluster;
   nccl::Profile nccl;
-  GpuRates rates;
-  SoftwareProfile software;
+  GpuRates rates = {};
+  SoftwareProfile software = {};
 };
 
 enum class ResourceKind : std::uint8_t {
@@ -43,11 +43,9 @@ enum class ResourceKind : std::uint8_t {
 
 struct Resource {
   ResourceKind kind = ResourceKind::All;
-  LinkKind links = LinkKind::NvLink;  // Kind, for Links.
-  std::uint32_t tier = 0;             // Lower tier, for Tier.
-  std::string key = {};               // "nvlink", "nic", "tier_0": for JSON and CSV.
-  std::string title = {};             // "NVLink", "links of NICs": for people.
-  std::string value = {};             // Rate of its links: "180 GB/s", "22.5 to 45 GB/s"; or empty.
+  std::string key = {};    // "nvlink", "nic", "tier_0": for JSON and CSV.
+  std::string title = {};  // "NVLink", "links of NICs": for people.
+  std::string value = {};  // Rate of its links: "180 GB/s", "22.5 to 45 GB/s"; or empty.
 };
 
 // The runs that are to be explained: resources of others are left out.

@@ -98,25 +98,6 @@ void run_method(const StepJob& job, const StepTables& tables, GraphOnCluster& ru
   run.step = run.graph->step;
 }
 
-}  // namespace
-
-const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
-  const Topology& topology = cluster.topology;
-  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
-  for (const NodeId gpu : cluster.gpus) {
-    const std::string& other = topology.parts()[topology.node(gpu).part];
-    if (other != name) {
-      throw ConfigError(fmt::format(
-          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
-          "{} and {}",
-          name, other));
-    }
-  }
-  return catalogue.gpus().at(name);
-}
-
-namespace {
-
 // The workers hold no states of the optimizer, as with one on the host.
 StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
                          const SoftwareProfile& software, const StepTables& tables) {
@@ -128,7 +109,6 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
   const ServerPlaces places = server_places(cluster, *workload.plan.servers);
   check_unfolded(places.workers.gpus.size(), "parameter servers");
   StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
-              .step = {},
               .overlap = overlap_of(workload.overlap, software)};
   const GpuModel& gpu = gpu_of(places.workers, tables.catalogue);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
@@ -151,13 +131,27 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
 
 }  // namespace
 
+const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
+  const Topology& topology = cluster.topology;
+  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
+  for (const NodeId gpu : cluster.gpus) {
+    const std::string& other = topology.parts()[topology.node(gpu).part];
+    if (other != name) {
+      throw ConfigError(fmt::format(
+          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
+          "{} and {}",
+          name, other));
+    }
+  }
+  return catalogue.gpus().at(name);
+}
+
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
                      const SoftwareProfile& software, const StepTables& tables) {
   if (workload.plan.servers) {
     return run_with_servers(cluster, workload, software, tables);
   }
   StepRun run{.plan = plan_for(workload, static_cast<int>(cluster.gpus.size())),
-              .step = {},
               .overlap = overlap_of(workload.overlap, software)};
   const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);

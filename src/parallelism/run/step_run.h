@@ -23,8 +23,8 @@ namespace trainyard {
 
 struct StepRun {
   ParallelPlan plan;
-  StepTime step;
-  Overlap overlap;
+  StepTime step = {};
+  Overlap overlap = {};
   ParallelPlan held = {};                         // Plan for which GPUs hold data in memory.
   MemoryUse memory = {};                          // At its peak, on the rank that holds most.
   Bytes memory_size = {};                         // Memory of a GPU, as it reports it.

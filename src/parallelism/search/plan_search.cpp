@@ -201,24 +201,23 @@ class Searcher {
       return step;
     });
     for (std::size_t at = 0; at < round.plans.size(); ++at) {
-      if (round.steps[at]) {
-        add(round.plans[at], *round.steps[at]);
+      if (!round.steps[at]) {
+        continue;
       }
+      const std::size_t index = round.plans[at];
+      const StepTime& step = *round.steps[at];
+      const Assessment& known = assessments_[index];
+      result_.timed.push_back(
+          {.index = index,
+           .plan = plans_[index],
+           .bound = known.bound,
+           .step = step,
+           .memory = known.memory,
+           .network_bytes = known.network_bytes,
+           .joules = options_.power.joules(step.time, computing_time(step.parts, plans_[index]))});
     }
     std::sort(result_.timed.begin(), result_.timed.end(), is_faster);
     result_.counts.timed = result_.timed.size();
-  }
-
-  void add(std::size_t index, const StepTime& step) {
-    const Assessment& known = assessments_[index];
-    result_.timed.push_back(
-        {.index = index,
-         .plan = plans_[index],
-         .bound = known.bound,
-         .step = step,
-         .memory = known.memory,
-         .network_bytes = known.network_bytes,
-         .joules = options_.power.joules(step.time, computing_time(step.parts, plans_[index]))});
   }
 
   const SearchTask& task_;

@@ -15,13 +15,6 @@ constexpr std::string_view kAxisLetters = "tcdp";  // In the order of PlanAxis.
 // A rank keeps at least so many tokens of a sequence where nobody asks for more context ranks.
 constexpr std::int64_t kMinTokensOfRank = 4096;
 
-template <typename Value>
-void add_once(std::vector<Value>& values, Value value) {
-  if (std::find(values.begin(), values.end(), value) == values.end()) {
-    values.push_back(value);
-  }
-}
-
 std::vector<int> divisors(std::int64_t of, std::int64_t max) {
   std::vector<int> found;
   for (std::int64_t value = 1; value <= std::min(of, max); ++value) {

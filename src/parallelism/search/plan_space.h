@@ -3,6 +3,7 @@
 // combinations that differ in more than the name.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,14 @@ struct PlanAxes {
   std::vector<int> zero_stage = {0};
   std::vector<PlanOrder> orders = {kMegatronOrder};
 };
+
+// Adds a value of an axis, unless it is there.
+template <typename Value>
+void add_once(std::vector<Value>& values, Value value) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) {
+    values.push_back(value);
+  }
+}
 
 // The axes of the workload's own plan, each with the one value that it has there.
 [[nodiscard]] PlanAxes axes_of(const Workload& workload);

@@ -44,14 +44,16 @@ std::vector<bool> bools_of(std::string_view text, const std::string& place) {
   return values;
 }
 
+void check_wire(const ProtobufField& field, ProtobufWire wire, const std::string& place) {
+  if (field.wire != wire) {
+    fail_imported(place, fmt::format("field {}", field.number), "the wire type of the schema",
+                  std::to_string(static_cast<int>(field.wire)));
+  }
+}
+
 // A field of AttributeProto's oneof. Scalars have odd numbers, the list of each the next one.
 ChakraValue value_of(const ProtobufField& field, const std::string& place) {
-  const auto check = [&](ProtobufWire wire) {
-    if (field.wire != wire) {
-      fail_imported(place, fmt::format("field {}", field.number), "the wire type of the schema",
-                    std::to_string(static_cast<int>(field.wire)));
-    }
-  };
+  const auto check = [&](ProtobufWire wire) { check_wire(field, wire, place); };
   switch (field.number) {
     case 3:
       check(ProtobufWire::Fixed64);
@@ -96,148 +98,120 @@ ChakraValue value_of(const ProtobufField& field, const std::string& place) {
   }
 }
 
-class ChakraReader {
- public:
-  explicit ChakraReader(const ImportedFile& file) : file_(file) {}
-
-  std::vector<ChakraNode> read() {
-    ProtobufReader messages(file_.text, file_.name);
-    const std::optional<std::string_view> metadata = messages.next_message();
-    if (!metadata) {
-      fail_imported(file_.name, "", "GlobalMetadata", "the end of the file");
-    }
-    check_metadata(*metadata);
-    while (const std::optional<std::string_view> message = messages.next_message()) {
-      nodes_.push_back(read_node(*message));
-    }
-    return std::move(nodes_);
+void add_dependencies(const ProtobufField& field, const std::string& place,
+                      std::vector<std::uint64_t>& list) {
+  if (field.wire == ProtobufWire::Varint) {
+    list.push_back(field.value);
+    return;
   }
-
- private:
-  void check_metadata(std::string_view message) const {
-    ProtobufReader fields(message, file_.name + ": GlobalMetadata");
-    while (const std::optional<ProtobufField> field = fields.next()) {
-      if (field->number > 2 || field->wire != ProtobufWire::Bytes) {
-        fail_imported(file_.name, "", "GlobalMetadata as the first message",
-                      fmt::format("field {}", field->number));
-      }
-    }
+  if (field.wire != ProtobufWire::Bytes) {
+    fail_imported(place, "dependencies", "numbers", "something else");
   }
-
-  ChakraNode read_node(std::string_view message) const {
-    ChakraNode node;
-    const std::string place = fmt::format("{}: message {}", file_.name, nodes_.size() + 1);
-    ProtobufReader fields(message, place);
-    while (const std::optional<ProtobufField> field = fields.next()) {
-      read_field(*field, place, node);
-    }
-    node.place = fmt::format("{}: node {} ({})", file_.name, node.id, shortened(node.name));
-    return node;
-  }
-
-  static void read_field(const ProtobufField& field, const std::string& place, ChakraNode& node) {
-    const auto check = [&](ProtobufWire wire) {
-      if (field.wire != wire) {
-        fail_imported(place, fmt::format("field {}", field.number), "the wire type of the schema",
-                      std::to_string(static_cast<int>(field.wire)));
-      }
-    };
-    switch (field.number) {
-      case kName:
-        check(ProtobufWire::Bytes);
-        node.name = std::string(field.bytes);
-        return;
-      case kControl:
-      case kData:
-        add_dependencies(field, place, node.dependencies);
-        return;
-      case kInputs:
-        check(ProtobufWire::Bytes);
-        node.inputs = first_text(field.bytes, place);
-        return;
-      case kOutputs:
-      case kStorage:
-        check(ProtobufWire::Bytes);
-        return;
-      case kAttribute:
-        check(ProtobufWire::Bytes);
-        read_attribute(field.bytes, place, node);
-        return;
-      default:
-        break;
-    }
-    if (field.number > kStorage) {
-      fail_imported(place, "", "a field of the schema, 1 to 11", std::to_string(field.number));
-    }
-    check(ProtobufWire::Varint);
-    if (field.number == kId) {
-      node.id = field.value;
-    } else if (field.number == kType) {
-      constexpr std::uint64_t kMaxType = 7;
-      if (field.value > kMaxType) {
-        fail_imported(place, "type", "a node of metadata, memory, computation or communication",
-                      std::to_string(field.value));
-      }
-      node.type = static_cast<ChakraType>(field.value);
-    } else {
-      (field.number == kStart ? node.start_micros : node.duration_micros) = field.value;
-    }
-  }
-
-  static void add_dependencies(const ProtobufField& field, const std::string& place,
-                               std::vector<std::uint64_t>& list) {
-    if (field.wire == ProtobufWire::Varint) {
-      list.push_back(field.value);
-      return;
-    }
-    if (field.wire != ProtobufWire::Bytes) {
-      fail_imported(place, "dependencies", "numbers", "something else");
-    }
-    // Packed: numbers without a field number before them.
-    std::size_t at = 0;
-    while (at < field.bytes.size()) {
-      const std::size_t first = at;
-      while (at < field.bytes.size() &&
-             (static_cast<unsigned char>(field.bytes[at]) & 0x80U) != 0) {
-        ++at;
-      }
+  // Packed: numbers without a field number before them.
+  std::size_t at = 0;
+  while (at < field.bytes.size()) {
+    const std::size_t first = at;
+    while (at < field.bytes.size() && (static_cast<unsigned char>(field.bytes[at]) & 0x80U) != 0) {
       ++at;
-      const std::string one =
-          "\x08" + std::string(field.bytes.substr(first, at - first));  // As field 1.
-      ProtobufReader reader(one, place + ": dependencies");
-      list.push_back(reader.next()->value);
+    }
+    ++at;
+    const std::string one =
+        "\x08" + std::string(field.bytes.substr(first, at - first));  // As field 1.
+    ProtobufReader reader(one, place + ": dependencies");
+    list.push_back(reader.next()->value);
+  }
+}
+
+// Field 1 of IOInfo.
+std::string first_text(std::string_view message, const std::string& place) {
+  ProtobufReader fields(message, place);
+  std::string text;
+  while (const std::optional<ProtobufField> field = fields.next()) {
+    if (field->number == 1 && field->wire == ProtobufWire::Bytes) {
+      text = std::string(field->bytes);
     }
   }
+  return text;
+}
 
-  // Field 1 of IOInfo.
-  static std::string first_text(std::string_view message, const std::string& place) {
-    ProtobufReader fields(message, place);
-    std::string text;
-    while (const std::optional<ProtobufField> field = fields.next()) {
-      if (field->number == 1 && field->wire == ProtobufWire::Bytes) {
-        text = std::string(field->bytes);
-      }
+void read_attribute(std::string_view message, const std::string& place, ChakraNode& node) {
+  ProtobufReader fields(message, place);
+  std::string name;
+  ChakraValue value;
+  while (const std::optional<ProtobufField> field = fields.next()) {
+    if (field->number == 1) {
+      name = std::string(field->bytes);
+    } else if (field->number != 2) {
+      value = value_of(*field, place + ": " + escaped(name));
     }
-    return text;
   }
+  node.attributes.insert_or_assign(std::move(name), std::move(value));
+}
 
-  static void read_attribute(std::string_view message, const std::string& place, ChakraNode& node) {
-    ProtobufReader fields(message, place);
-    std::string name;
-    ChakraValue value;
-    while (const std::optional<ProtobufField> field = fields.next()) {
-      if (field->number == 1) {
-        name = std::string(field->bytes);
-      } else if (field->number != 2) {
-        value = value_of(*field, place + ": " + escaped(name));
-      }
+void read_field(const ProtobufField& field, const std::string& place, ChakraNode& node) {
+  const auto check = [&](ProtobufWire wire) { check_wire(field, wire, place); };
+  switch (field.number) {
+    case kName:
+      check(ProtobufWire::Bytes);
+      node.name = std::string(field.bytes);
+      return;
+    case kControl:
+    case kData:
+      add_dependencies(field, place, node.dependencies);
+      return;
+    case kInputs:
+      check(ProtobufWire::Bytes);
+      node.inputs = first_text(field.bytes, place);
+      return;
+    case kOutputs:
+    case kStorage:
+      check(ProtobufWire::Bytes);
+      return;
+    case kAttribute:
+      check(ProtobufWire::Bytes);
+      read_attribute(field.bytes, place, node);
+      return;
+    default:
+      break;
+  }
+  if (field.number > kStorage) {
+    fail_imported(place, "", "a field of the schema, 1 to 11", std::to_string(field.number));
+  }
+  check(ProtobufWire::Varint);
+  if (field.number == kId) {
+    node.id = field.value;
+  } else if (field.number == kType) {
+    constexpr std::uint64_t kMaxType = 7;
+    if (field.value > kMaxType) {
+      fail_imported(place, "type", "a node of metadata, memory, computation or communication",
+                    std::to_string(field.value));
     }
-    node.attributes.insert_or_assign(std::move(name), std::move(value));
+    node.type = static_cast<ChakraType>(field.value);
+  } else {
+    (field.number == kStart ? node.start_micros : node.duration_micros) = field.value;
   }
+}
 
-  const ImportedFile& file_;
-  std::vector<ChakraNode> nodes_;
-};
+ChakraNode read_node(std::string_view message, const std::string& file, std::size_t index) {
+  ChakraNode node;
+  const std::string place = fmt::format("{}: message {}", file, index);
+  ProtobufReader fields(message, place);
+  while (const std::optional<ProtobufField> field = fields.next()) {
+    read_field(*field, place, node);
+  }
+  node.place = fmt::format("{}: node {} ({})", file, node.id, shortened(node.name));
+  return node;
+}
+
+void check_metadata(std::string_view message, const std::string& file) {
+  ProtobufReader fields(message, file + ": GlobalMetadata");
+  while (const std::optional<ProtobufField> field = fields.next()) {
+    if (field->number > 2 || field->wire != ProtobufWire::Bytes) {
+      fail_imported(file, "", "GlobalMetadata as the first message",
+                    fmt::format("field {}", field->number));
+    }
+  }
+}
 
 }  // namespace
 
@@ -272,7 +246,17 @@ std::string ChakraNode::text_or_none(std::string_view key) const {
 }
 
 std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file) {
-  return ChakraReader(file).read();
+  ProtobufReader messages(file.text, file.name);
+  const std::optional<std::string_view> metadata = messages.next_message();
+  if (!metadata) {
+    fail_imported(file.name, "", "GlobalMetadata", "the end of the file");
+  }
+  check_metadata(*metadata, file.name);
+  std::vector<ChakraNode> nodes;
+  while (const std::optional<std::string_view> message = messages.next_message()) {
+    nodes.push_back(read_node(*message, file.name, nodes.size() + 1));
+  }
+  return nodes;
 }
 
 }  // namespace trainyard

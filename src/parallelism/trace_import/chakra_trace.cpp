@@ -28,7 +28,7 @@ constexpr std::int64_t kMaxTag = 0xffff'ffff;
 std::optional<Operation> operation_of(std::int64_t type) {
   constexpr std::array<std::optional<Operation>, 10> kOperations{Operation::AllReduce,
                                                                  Operation::Reduce,
-                                                                 std::nullopt,
+                                                                 Operation::AllGather,
                                                                  std::nullopt,
                                                                  std::nullopt,
                                                                  Operation::Broadcast,
@@ -36,8 +36,7 @@ std::optional<Operation> operation_of(std::int64_t type) {
                                                                  Operation::ReduceScatter,
                                                                  Operation::ReduceScatter,
                                                                  Operation::Barrier};
-  constexpr std::int64_t kAllGather = 2;
-  return type == kAllGather ? Operation::AllGather : kOperations[static_cast<std::size_t>(type)];
+  return kOperations[static_cast<std::size_t>(type)];
 }
 
 using RankGroups = std::map<std::string, std::vector<int>>;
@@ -71,7 +70,8 @@ class ChakraGraph {
       : target_(target), groups_(target.groups) {
     read_files(files);
     ranks_ = count_ranks();
-    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Chakra, .graph = make_graph()});
+    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Chakra,
+                                       .graph = graph_of_traced(ranks_, nodes_)});
   }
 
   ImportedWorkload build() {
@@ -156,17 +156,6 @@ class ChakraGraph {
     return ranks;
   }
 
-  [[nodiscard]] OperationGraph make_graph() const {
-    if (nodes_.size() == static_cast<std::size_t>(ranks_)) {
-      return OperationGraph(ranks_);
-    }
-    std::vector<int> present;
-    for (const auto& [rank, nodes] : nodes_) {
-      present.push_back(rank);
-    }
-    return {ranks_, std::move(present)};
-  }
-
   // Returns the order by dependencies, then recorded start, then place in the file; of a cycle,
   // which check() names, as in the file.
   static std::vector<std::size_t> order_of(const std::vector<ChakraNode>& nodes,
@@ -232,11 +221,11 @@ class ChakraGraph {
   }
 
   StreamId stream(int rank, const std::string& name, StreamOrder order) {
-    const auto found = streams_.find(name);
-    return found != streams_.end()
-               ? found->second
-               : streams_.emplace(name, workload_->graph.add_stream(rank, name, order))
-                     .first->second;
+    const auto [entry, is_new] = streams_.try_emplace(name);
+    if (is_new) {
+      entry->second = workload_->graph.add_stream(rank, name, order);
+    }
+    return entry->second;
   }
 
   OperationId add_node(int rank, const ChakraNode& node) {
@@ -333,12 +322,11 @@ class ChakraGraph {
     }
     const std::vector<int> ranks = group_of_node(node);
     const std::string group = node.text_or_none("pg_name");
-    const auto key = std::make_pair(group, ranks);
-    auto found = communicators_.find(key);
-    if (found == communicators_.end()) {
+    const auto [found, is_new] = communicators_.try_emplace({group, ranks});
+    if (is_new) {
       const std::string title =
           group.empty() ? "all ranks" : fmt::format("process group {}", in_quotes(group));
-      found = communicators_.emplace(key, workload_->graph.add_communicator(title, ranks)).first;
+      found->second = workload_->graph.add_communicator(title, ranks);
     }
     const auto members = static_cast<std::int64_t>(ranks.size());
     const bool gathers = *operation == Operation::AllGather;

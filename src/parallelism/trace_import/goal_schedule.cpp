@@ -75,12 +75,6 @@ class GoalReader {
   }
 
  private:
-  struct Streams {
-    std::map<std::int64_t, StreamId> cpus;
-    std::optional<StreamId> sends;
-    std::optional<StreamId> receives;
-    std::optional<StreamId> starts;
-  };
   struct Requirement {
     std::string after;
     std::string before;
@@ -180,7 +174,7 @@ class GoalReader {
     }
     blocks_[static_cast<std::size_t>(*rank_)] = true;
     take("{");
-    streams_ = {};
+    streams_.clear();
     labels_.clear();
     requirements_.clear();
   }
@@ -236,21 +230,16 @@ class GoalReader {
       ++at_;
       cpu = number("a cpu", kMaxCpus);
     }
-    auto found = streams_.cpus.find(cpu);
-    if (found == streams_.cpus.end()) {
-      const StreamId stream =
-          workload_->graph.add_stream(*rank_, fmt::format("cpu {}", cpu), StreamOrder::Ready);
-      found = streams_.cpus.emplace(cpu, stream).first;
-    }
-    return workload_->graph.add_compute(found->second, name, StepPart::Linear, time);
+    return workload_->graph.add_compute(stream(fmt::format("cpu {}", cpu), StreamOrder::Ready),
+                                        name, StepPart::Linear, time);
   }
 
-  // A stream on which operations do not wait for each other.
-  StreamId free_stream(std::optional<StreamId>& stream, const char* name) {
-    if (!stream) {
-      stream = workload_->graph.add_stream(*rank_, name, StreamOrder::Free);
+  StreamId stream(const std::string& name, StreamOrder order) {
+    const auto [entry, is_new] = streams_.try_emplace(name);
+    if (is_new) {
+      entry->second = workload_->graph.add_stream(*rank_, name, order);
     }
-    return *stream;
+    return entry->second;
   }
 
   OperationId add_message(bool sends, const std::string& name) {
@@ -286,10 +275,9 @@ class GoalReader {
     }
     placed_ += is_placed ? 1 : 0;
     OperationGraph& graph = workload_->graph;
-    return sends ? graph.add_send(free_stream(streams_.sends, "send"), name, StepPart::Pipeline,
-                                  message)
-                 : graph.add_receive(free_stream(streams_.receives, "receive"), name,
-                                     StepPart::Pipeline, message);
+    const StreamId on = stream(sends ? "send" : "receive", StreamOrder::Free);
+    return sends ? graph.add_send(on, name, StepPart::Pipeline, message)
+                 : graph.add_receive(on, name, StepPart::Pipeline, message);
   }
 
   void check_wildcard(std::string_view what) const {
@@ -317,8 +305,8 @@ class GoalReader {
       const OperationId before = operation_of(each.before, each.line);
       if (each.at_start && !starts.contains(before)) {
         const OperationId start =
-            graph.add_host(free_stream(streams_.starts, "starts"),
-                           "start of " + graph.name_of(before), StepPart::Host, SimTime());
+            graph.add_host(stream("starts", StreamOrder::Free), "start of " + graph.name_of(before),
+                           StepPart::Host, SimTime());
         graph.add_dependency(start, before);
         starts.emplace(before, start);
       }
@@ -340,9 +328,9 @@ class GoalReader {
   std::vector<std::string_view> words_;  // Words of the line.
   std::size_t at_ = 0;
   std::optional<ImportedWorkload> workload_;
-  std::vector<bool> blocks_;  // Indexed by rank: whether it has one.
-  std::optional<int> rank_;   // Rank of the block.
-  Streams streams_;
+  std::vector<bool> blocks_;                 // Indexed by rank: whether it has one.
+  std::optional<int> rank_;                  // Rank of the block.
+  std::map<std::string, StreamId> streams_;  // Streams of the rank.
   std::map<std::string, OperationId, std::less<>> labels_;
   std::vector<Requirement> requirements_;
   ImportedTimes times_;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "parallelism/graph/operation_graph.h"
@@ -42,6 +43,19 @@ struct ImportedTarget {
 
   [[nodiscard]] int gpus() const { return static_cast<int>(server_of_gpu.size()); }
 };
+
+// The graph of so many ranks, of which those that have a trace are present. The key is the rank.
+template <typename Trace>
+[[nodiscard]] OperationGraph graph_of_traced(int ranks, const std::map<int, Trace>& traces) {
+  if (traces.size() == static_cast<std::size_t>(ranks)) {
+    return OperationGraph(ranks);
+  }
+  std::vector<int> present;
+  for (const auto& [rank, trace] : traces) {
+    present.push_back(rank);
+  }
+  return {ranks, std::move(present)};
+}
 
 // The graph passed check().
 [[nodiscard]] ImportedWorkload read_imported(const std::vector<ImportedFile>& files,

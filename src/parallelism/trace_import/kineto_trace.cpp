@@ -41,10 +41,11 @@ std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
 class KinetoGraph {
  public:
   KinetoGraph(const std::vector<ImportedFile>& files, int gpus)
-      : traces_(by_rank(files)), ranks_(count_ranks(gpus)), workload_{.graph = make_graph()} {}
+      : traces_(by_rank(files)),
+        ranks_(count_ranks(gpus)),
+        workload_{.format = ImportedFormat::Kineto, .graph = graph_of_traced(ranks_, traces_)} {}
 
   ImportedWorkload build() {
-    workload_.format = ImportedFormat::Kineto;
     SimTime recorded;
     for (const auto& [rank, trace] : traces_) {
       recorded = std::max(recorded, add_rank(rank, trace));
@@ -99,17 +100,6 @@ class KinetoGraph {
       }
     }
     return ranks;
-  }
-
-  [[nodiscard]] OperationGraph make_graph() const {
-    if (traces_.size() == static_cast<std::size_t>(ranks_)) {
-      return OperationGraph(ranks_);
-    }
-    std::vector<int> present;
-    for (const auto& [rank, trace] : traces_) {
-      present.push_back(rank);
-    }
-    return {ranks_, std::move(present)};
   }
 
   void add_left_out() {
@@ -247,14 +237,12 @@ class KinetoGraph {
                     fmt::format("{} ranks, here or in distributedInfo", event.group_size),
                     "none, or a list that is cut off");
     }
-    auto key = std::make_pair(event.group, ranks);
-    auto found = communicators_.find(key);
-    if (found == communicators_.end()) {
-      const CommunicatorId id = workload_.graph.add_communicator(
+    const auto [entry, is_new] = communicators_.try_emplace({event.group, ranks});
+    if (is_new) {
+      entry->second = workload_.graph.add_communicator(
           fmt::format("process group {}", in_quotes(event.group)), std::move(ranks));
-      found = communicators_.emplace(std::move(key), id).first;
     }
-    return found->second;
+    return entry->second;
   }
 
   std::map<int, KinetoTrace> traces_;

@@ -321,21 +321,17 @@ class SimAiGraph {
 
   CommunicatorId communicator(RankGroupKind kind, int rank) {
     std::vector<int> ranks = group_of(plan_, kind, rank);
-    const auto key = std::make_pair(kind, ranks.front());
-    auto found = communicators_.find(key);
-    if (found == communicators_.end()) {
+    const auto [entry, is_new] = communicators_.try_emplace({kind, ranks.front()});
+    if (is_new) {
       std::vector<int> timed_as;
       if (workload_.graph.is_folded()) {
         timed_as = widest_group(
             plan_, kind, target_.server_of_gpu.first(static_cast<std::size_t>(plan_.ranks())));
       }
       const std::string name = fmt::format("{} {}", name_of(kind), ranks.front());
-      found = communicators_
-                  .emplace(key, workload_.graph.add_communicator(name, std::move(ranks),
-                                                                 std::move(timed_as)))
-                  .first;
+      entry->second = workload_.graph.add_communicator(name, std::move(ranks), std::move(timed_as));
     }
-    return found->second;
+    return entry->second;
   }
 
   // Adds a call on that stream, or nothing.

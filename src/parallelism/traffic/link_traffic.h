@@ -5,6 +5,7 @@
 // this sees all that meet on a link.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ namespace trainyard {
 struct PurposeBytes {
   std::string purpose;
   Bytes bytes;
+
+  friend auto operator<=>(const PurposeBytes&, const PurposeBytes&) = default;
 };
 
 struct LinkTraffic {

@@ -14,35 +14,35 @@ namespace trainyard {
 // A key with another value in each; empty where one of them has none.
 struct ComparedValue {
   std::string key;
-  std::string before;
-  std::string after;
+  std::string before = {};
+  std::string after = {};
 };
 
 struct ComparedPart {
   std::string name;
-  SimTime before;
-  SimTime after;
+  SimTime before = {};
+  SimTime after = {};
 };
 
 // The times of a step, or of a collective at one size.
 struct ComparedTime {
   std::string label;
-  std::string before_how;  // "Ring Simple, 16 channels"; may be empty.
-  std::string after_how;
+  std::string before_how = {};  // "Ring Simple, 16 channels"; may be empty.
+  std::string after_how = {};
   SimTime before;
   SimTime after;
-  std::vector<ComparedPart> parts;  // Add up to both; may be empty.
+  std::vector<ComparedPart> parts = {};  // Add up to both; may be empty.
 };
 
 struct RunComparison {
   std::string what;  // "steps"
   std::string before;
   std::string after;
-  std::vector<ComparedValue> inputs;
-  std::vector<ComparedValue> resources;  // Resources of the machine.
-  std::vector<ComparedValue> figures;    // Figures of the results, beside times.
-  std::vector<ComparedTime> times;
-  std::vector<std::string> notes;
+  std::vector<ComparedValue> inputs = {};
+  std::vector<ComparedValue> resources = {};  // Resources of the machine.
+  std::vector<ComparedValue> figures = {};    // Figures of the results, beside times.
+  std::vector<ComparedTime> times = {};
+  std::vector<std::string> notes = {};
 };
 
 // CSV has a line for each part and time, JSON has exact times.

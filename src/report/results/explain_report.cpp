@@ -116,8 +116,8 @@ Table contention_table(const ExplainedTime& of) {
                {.name = "bytes", .key = "", .align = Align::Left, .shown = Shown::Text}});
   for (const ContendedLinks& links : of.links) {
     std::vector<std::string> parts;
-    for (const ContendedLinks::Part& part : links.parts) {
-      parts.push_back(fmt::format("{} {}", part.operation, bytes_text(part.bytes)));
+    for (const PurposeBytes& part : links.parts) {
+      parts.push_back(fmt::format("{} {}", part.purpose, bytes_text(part.bytes)));
     }
     const std::string others = links.count > 1 ? fmt::format(" and {} more", links.count - 1) : "";
     table.add_row({{fmt::format("{:.1f} %", 100.0 * links.utilisation), links.utilisation},
@@ -178,8 +178,8 @@ Json explanation_json(const ExplainedTime& of, double factor) {
   effects.erase(effects.size() - 1);
   Json links = to_json(contention_table(of));
   for (std::size_t index = 0; index < of.links.size(); ++index) {
-    for (const ContendedLinks::Part& part : of.links[index].parts) {
-      links[index]["bytes"][part.operation] = part.bytes.count();
+    for (const PurposeBytes& part : of.links[index].parts) {
+      links[index]["bytes"][part.purpose] = part.bytes.count();
     }
   }
   return {{"label", of.label},

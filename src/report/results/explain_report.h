@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/traffic/link_traffic.h"
 #include "report/formats/document.h"
 #include "sim/units.h"
 
@@ -34,11 +35,7 @@ struct ContendedLinks {
   int count = 1;
   double rate_gbps = 0.0;    // GB/s.
   double utilisation = 0.0;  // Bytes over the rate times the time, of 1.
-  struct Part {
-    std::string operation;
-    Bytes bytes;
-  };
-  std::vector<Part> parts;
+  std::vector<PurposeBytes> parts;
 };
 
 // One time: of a step, or of a collective at one size.
@@ -46,10 +43,10 @@ struct ExplainedTime {
   std::string label;  // "step", "1GiB"
   std::string how;    // "Ring Simple, 16 channels"
   SimTime time;
-  ResourceEffect all;  // Everything at once: 1 where the model is homogeneous.
-  std::vector<ResourceEffect> effects;
-  std::vector<Improvement> improvements;  // Best first; only those that help.
-  std::vector<ContendedLinks> links;      // Busiest first.
+  ResourceEffect all = {};  // Everything at once: 1 where the model is homogeneous.
+  std::vector<ResourceEffect> effects = {};
+  std::vector<Improvement> improvements = {};  // Best first; only those that help.
+  std::vector<ContendedLinks> links = {};      // Busiest first.
 };
 
 struct RunExplanation {

@@ -31,7 +31,7 @@ struct SearchOfSize {
 };
 
 struct SearchReport {
-  std::string cluster;
+  std::string cluster = {};
   std::string workload;
   std::string model;
   std::string software;
@@ -39,11 +39,11 @@ struct SearchReport {
   std::string runtime;
   std::string method;          // The method of the times: "closed forms".
   std::string refined_method;  // Empty where nothing was timed again.
-  std::vector<SearchOfSize> sizes;
+  std::vector<SearchOfSize> sizes = {};
   double flops_of_token = 0.0;
-  double peak = 0.0;  // The peak of a GPU in that precision; FLOP/s.
-  Bytes memory_size;  // The memory of a GPU.
-  std::vector<std::string> notes;
+  double peak = 0.0;       // The peak of a GPU in that precision; FLOP/s.
+  Bytes memory_size = {};  // The memory of a GPU.
+  std::vector<std::string> notes = {};
 };
 
 // The text has the plans, what the first one has over the second and over the workload's own, and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/explain/explain.h"
+#include "cli/common/commands.h"
 
 #include <map>
 #include <nlohmann/json.hpp>

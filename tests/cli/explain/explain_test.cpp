@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/explain/explain.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 
@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/commands.h"
 #include "sim/config_error.h"
 
 namespace trainyard {

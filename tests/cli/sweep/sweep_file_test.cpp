@@ -13,8 +13,9 @@ namespace {
 
 SweepSpec read(const std::string& text) {
   ConfigDocument document = ConfigDocument::parse(text, "my.yaml");
-  return read_sweep(document,
-                    {{.name = "collective", .positional = "operation"}, {.name = "step"}});
+  const std::vector<Command> commands{{.name = "collective", .arguments = {{.name = "operation"}}},
+                                      {.name = "step"}};
+  return read_sweep(document, commands);
 }
 
 // Of a file with this below `vary`.

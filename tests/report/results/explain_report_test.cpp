@@ -37,7 +37,7 @@ RunExplanation example_report() {
                  .count = 3,
                  .rate_gbps = 50.0,
                  .utilisation = 0.5,
-                 .parts = {{.operation = "data", .bytes = Bytes(25'000'000)}}}}};
+                 .parts = {{.purpose = "data", .bytes = Bytes(25'000'000)}}}}};
   return {.header = {"Explained"},
           .factor = 1.1,
           .times = {time},

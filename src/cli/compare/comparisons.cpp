@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/compare/compare_runs.h"
+#include "cli/compare/comparisons.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,8 +20,13 @@
 #include "cli/common/common.h"
 #include "parallelism/operators/step_parts.h"
 #include "parallelism/trace_import/kineto_events.h"
+#include "parallelism/workload/workload.h"
+#include "report/formats/run_inputs.h"
+#include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
+#include "sim/yaml_names.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {
@@ -29,7 +35,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxResultBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMaxTraceBytes = std::size_t{4096} << 20U;
-// 46 days: only damaged numbers are longer, and changed_values of two fit in a SimTime.
+// 46 days: only damaged numbers are longer, and differences of two fit in a SimTime.
 constexpr SimTime kMaxTime = microseconds(4'000'000'000'000);
 
 [[noreturn]] void fail(const std::string& file, std::string_view key, std::string_view expected,
@@ -112,7 +118,7 @@ std::vector<ComparedValue> changed_values(const Flat& before, const Flat& after)
         std::none_of(before.begin(), before.end(),
                      [&, name = key](const auto& each) { return each.first == name; });
     if (is_new) {
-      changed.push_back({.key = key, .before = "", .after = value});
+      changed.push_back({.key = key, .after = value});
     }
   }
   return changed;
@@ -177,7 +183,7 @@ SimTime picoseconds_at(const std::string& file, std::string_view key, const orde
 
 struct StepResult {
   SimTime time;
-  std::vector<std::pair<std::string, SimTime>> parts;
+  std::vector<std::pair<std::string, SimTime>> parts = {};
 };
 
 StepResult step_of(const Result& result) {
@@ -189,8 +195,7 @@ StepResult step_of(const Result& result) {
   if (!json.contains(key) || !json["breakdown_ps"].is_object()) {
     fail(result.file, key, "the time of a step and its parts", "none");
   }
-  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMaxTime),
-                  .parts = {}};
+  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMaxTime)};
   SimTime sum;
   for (const auto& [name, value] : json["breakdown_ps"].items()) {
     const SimTime part =
@@ -214,14 +219,14 @@ StepResult step_of(const Result& result) {
 std::vector<ComparedPart> paired(const StepResult& before, const StepResult& after) {
   std::vector<ComparedPart> parts;
   for (const auto& [name, time] : before.parts) {
-    parts.push_back({.name = name, .before = time, .after = {}});
+    parts.push_back({.name = name, .before = time});
   }
   for (const auto& entry : after.parts) {
     const auto found = std::find_if(parts.begin(), parts.end(), [&](const ComparedPart& part) {
       return part.name == entry.first;
     });
     if (found == parts.end()) {
-      parts.push_back({.name = entry.first, .before = {}, .after = entry.second});
+      parts.push_back({.name = entry.first, .after = entry.second});
     } else {
       found->after = entry.second;
     }
@@ -283,8 +288,7 @@ void add_collectives(const Result& before, const Result& after, RunComparison& c
                                 .before_how = row.how,
                                 .after_how = other->second.how,
                                 .before = row.time,
-                                .after = other->second.time,
-                                .parts = {}});
+                                .after = other->second.time});
   }
   alone += second.size() - comparison.times.size();
   if (comparison.times.empty()) {
@@ -305,6 +309,51 @@ SimTime sum_of(const StepResult& step, std::initializer_list<StepPart> parts) {
   return sum;
 }
 
+struct ReadFile {
+  std::filesystem::path path;
+  bool is_workload = false;
+  Flat keys = {};  // In file order.
+};
+
+// A key that clusters do not have.
+bool has_model(ConfigDocument& document) {
+  const ConfigNode root = document.root();
+  return root.is_map() && root.optional("model").has_value();
+}
+
+void flatten(const ConfigNode& node, const std::string& path, Flat& flat) {
+  if (node.is_map()) {
+    for (const auto& [key, child] : node.entries()) {
+      flatten(child, path.empty() ? key : path + "." + key, flat);
+    }
+  } else if (node.is_sequence()) {
+    std::size_t index = 0;
+    for (const ConfigNode& item : node.items()) {
+      flatten(item, fmt::format("{}.{}", path, index++), flat);
+    }
+  } else {
+    flat.emplace_back(path, node.is_scalar() ? node.as_string() : node.found());
+  }
+}
+
+std::filesystem::path find_file(const std::string& name) {
+  const std::vector<std::string> workloads = yaml_names_in(configs_folder() / "workloads");
+  const bool is_workload = std::find(workloads.begin(), workloads.end(), name) != workloads.end();
+  return find_config(is_workload ? "workloads" : "clusters", name);
+}
+
+ReadFile read(const std::string& name) {
+  ReadFile file{.path = find_file(name)};
+  ConfigDocument document = ConfigDocument::load(file.path);
+  file.is_workload = has_model(document);
+  // Parts of the catalogue and models by name stay names; a server is what it is made of.
+  if (file.is_workload) {
+    static_cast<void>(load_workload(file.path, configs_folder() / "workloads" / "models"));
+  }
+  flatten(document.root(), "", file.keys);
+  return file;
+}
+
 }  // namespace
 
 RunComparison compare_results(const std::string& before, const std::string& after) {
@@ -320,21 +369,15 @@ RunComparison compare_results(const std::string& before, const std::string& afte
       .after = after,
       .inputs = changed_values(inputs_of(first), inputs_of(second)),
       .resources = changed_values(resources_in(first), resources_in(second)),
-      .figures = changed_values(chosen(first.json, kFigures), chosen(second.json, kFigures)),
-      .times = {},
-      .notes = {}};
+      .figures = changed_values(chosen(first.json, kFigures), chosen(second.json, kFigures))};
   if (first.kind == ResultKind::Collective) {
     add_collectives(first, second, comparison);
     return comparison;
   }
   const StepResult step = step_of(first);
   const StepResult other = step_of(second);
-  comparison.times.push_back({.label = "step",
-                              .before_how = "",
-                              .after_how = "",
-                              .before = step.time,
-                              .after = other.time,
-                              .parts = paired(step, other)});
+  comparison.times.push_back(
+      {.label = "step", .before = step.time, .after = other.time, .parts = paired(step, other)});
   return comparison;
 }
 
@@ -352,16 +395,9 @@ RunComparison compare_with_trace(const std::string& result, const std::string& t
       .what = "a predicted step and a measured one",
       .before = result,
       .after = fmt::format("{}, {} operations of the GPU{}", trace, events.events.size(),
-                           steps > 1 ? fmt::format(", {} steps", steps) : ""),
-      .inputs = {},
-      .resources = {},
-      .figures = {},
-      .times = {},
-      .notes = {}};
+                           steps > 1 ? fmt::format(", {} steps", steps) : "")};
   comparison.times.push_back(
       {.label = "step",
-       .before_how = "",
-       .after_how = "",
        .before = step.time,
        .after = measured.time,
        .parts = {
@@ -377,6 +413,30 @@ RunComparison compare_with_trace(const std::string& result, const std::string& t
   comparison.notes.emplace_back(
       "a collective or message that waits for a late rank is traffic in a trace, and a bubble or "
       "jitter in the prediction");
+  return comparison;
+}
+
+RunComparison compare_files(const std::string& before, const std::string& after) {
+  const ReadFile first = read(before);
+  const ReadFile second = read(after);
+  if (first.is_workload != second.is_workload) {
+    throw ConfigError(fmt::format(
+        "compare: expected two clusters or two workloads, found a cluster and a workload"));
+  }
+  RunComparison comparison{.what = first.is_workload ? "workloads" : "clusters",
+                           .before = before,
+                           .after = after,
+                           .inputs = changed_values(first.keys, second.keys)};
+  if (!first.is_workload) {
+    const Catalogue catalogue = load_default_catalogue();
+    const auto resources = [&](const ReadFile& file) {
+      const Cluster cluster = load_cluster(file.path, catalogue, {});
+      Flat all = run_inputs(cluster, {}).resources;
+      all.emplace_back("gpus", std::to_string(cluster.gpus.size()));
+      return all;
+    };
+    comparison.resources = changed_values(resources(first), resources(second));
+  }
   return comparison;
 }
 
