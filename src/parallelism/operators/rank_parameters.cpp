@@ -54,14 +54,7 @@ void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
 // Biases and norms of attention.
 std::int64_t attention_vectors(const Model& model, const Attention& attention,
                                std::int64_t tensor) {
-  std::int64_t count = 0;
-  if (attention.has_qk_norm) {
-    count += 2 * norm_parameters(model, attention.query_size());
-  }
-  if (attention.latent) {
-    count += norm_parameters(model, attention.latent->kv_rank) +
-             norm_parameters(model, attention.latent->query_rank);
-  }
+  std::int64_t count = inner_norm_parameters(model, attention);
   if (model.bias == Bias::None) {
     return count;
   }
