@@ -235,18 +235,6 @@ class RankTimes {
 
 }  // namespace
 
-bool RecommenderJob::overlaps_input() const {
-  return workload.overlap_input.value_or(software.overlap_input);
-}
-
-bool RecommenderJob::overlaps_tables() const {
-  return workload.overlap_tables.value_or(software.overlap_tables);
-}
-
-bool RecommenderJob::overlaps_data() const {
-  return workload.overlap_data.value_or(software.overlap_data);
-}
-
 ComputeRates recommender_rates(const GpuModel& gpu, const GpuRates& rates,
                                const RecommenderSoftware& software, Precision precision) {
   SoftwareProfile kernels;
