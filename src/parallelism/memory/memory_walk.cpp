@@ -20,10 +20,6 @@
 namespace trainyard {
 namespace {
 
-std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
-
 struct Unit {
   ModelUnit of = {};
   SavedBytes kept = {};
@@ -74,10 +70,8 @@ class RankWalk {
     begin({});
     consider({.place = StepPlace::Optimizer}, {});
     end();
-    const auto highest = std::max_element(memory_.profile.begin(), memory_.profile.end(),
-                                          [](const MemoryMoment& a, const MemoryMoment& b) {
-                                            return a.use.device() < b.use.device();
-                                          });
+    const auto highest = std::ranges::max_element(
+        memory_.profile, {}, [](const MemoryMoment& moment) { return moment.use.device(); });
     memory_.peak = static_cast<std::size_t>(highest - memory_.profile.begin());
     return std::move(memory_);
   }
@@ -222,17 +216,13 @@ class RankWalk {
         resident_[MemoryClass::Working] += Bytes(inputs * outputs) * states.compute;
       }
     }
-    resident_[MemoryClass::Buffers] = settings_.buckets + transfer_buffers();
+    resident_[MemoryClass::Buffers] = settings_.buckets;
+    if (plan_.pipeline > 1) {
+      // An activation and a gradient on their way.
+      resident_[MemoryClass::Buffers] += transfer_size(model_, plan_, false) * 2;
+    }
     resident_[MemoryClass::Communication] = communication_buffers();
     resident_[MemoryClass::Context] = settings_.context;
-  }
-
-  // An activation and a gradient on their way.
-  [[nodiscard]] Bytes transfer_buffers() const {
-    if (plan_.pipeline == 1) {
-      return {};
-    }
-    return transfer_size(model_, plan_, false) * 2;
   }
 
   // Adds the buffers of each group of ranks that this one is in.

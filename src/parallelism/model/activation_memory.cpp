@@ -13,10 +13,6 @@ namespace {
 constexpr std::int64_t kFullBytes = 4;
 constexpr std::int64_t kMaskBytes = 1;
 
-std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
-
 // The numbers of ranks over which things are split.
 struct Splits {
   // Degree of what tensor ranks share: heads, inner vectors, vocabulary.

@@ -126,7 +126,7 @@ std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan, 
   const std::int64_t sources = std::int64_t{plan.expert} * plan.expert_tensor;
   const std::int64_t routed = plan.tokens() * experts.active * sources;
   const std::int64_t parts = std::int64_t{plan.tensor} * experts.count;
-  const std::int64_t even = (routed + parts - 1) / parts;
+  const std::int64_t even = ceil_divide(routed, parts);
   const auto tokens = static_cast<std::int64_t>(std::ceil(static_cast<double>(even) * load));
   return (tokens + kExpertRows - 1) / kExpertRows * kExpertRows;
 }

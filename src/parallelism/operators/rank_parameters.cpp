@@ -5,13 +5,10 @@
 #include <cstddef>
 
 #include "parallelism/model/model_ends.h"
+#include "sim/units.h"
 
 namespace trainyard {
 namespace {
-
-std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
 
 void add_attention(std::vector<WeightMatrix>& matrices, const Model& model,
                    const Attention& attention, std::int64_t tensor) {
