@@ -143,10 +143,8 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
   for (int rank = 0; rank < plan.pipeline; ++rank) {
     memory.ranks.push_back(rank_memory(model, staged, settings, loads, rank));
   }
-  const auto worst = std::max_element(memory.ranks.begin(), memory.ranks.end(),
-                                      [](const RankMemory& a, const RankMemory& b) {
-                                        return a.highest().use.device() < b.highest().use.device();
-                                      });
+  const auto worst = std::ranges::max_element(
+      memory.ranks, {}, [](const RankMemory& rank) { return rank.highest().use.device(); });
   memory.worst = static_cast<std::size_t>(worst - memory.ranks.begin());
   return memory;
 }
