@@ -266,10 +266,8 @@ class RankWalk {
         forward(chunk);
         return;
       case PassKind::Backward:
-        backward(chunk, false);
-        return;
       case PassKind::InputGradient:
-        backward(chunk, true);
+        backward(chunk, pass.kind == PassKind::InputGradient);
         return;
       case PassKind::WeightGradient:
         weight_gradients(chunk);
