@@ -65,19 +65,11 @@ TokenFlops token_flops(const Model& model, std::int64_t sequence) {
 }
 
 std::string_view to_string(FlopsConvention convention) {
-  switch (convention) {
-    case FlopsConvention::HardwareFullRecompute:
-      return "hardware, full recompute (arXiv 2104.04473)";
-    case FlopsConvention::Model:
-      return "model (arXiv 2205.05198)";
-    case FlopsConvention::HardwareSelectiveRecompute:
-      return "hardware, selective recompute (arXiv 2205.05198)";
-    case FlopsConvention::ModelCausal:
-      return "model, causal (Megatron-Core since 2025)";
-    case FlopsConvention::Palm:
-      return "6 N + attention (arXiv 2204.02311)";
-  }
-  return "";
+  constexpr std::array<std::string_view, kFlopsConventions.size()> kNames{
+      "hardware, full recompute (arXiv 2104.04473)", "model (arXiv 2205.05198)",
+      "hardware, selective recompute (arXiv 2205.05198)",
+      "model, causal (Megatron-Core since 2025)", "6 N + attention (arXiv 2204.02311)"};
+  return kNames.at(static_cast<std::size_t>(convention));
 }
 
 double training_flops(const Model& model, std::int64_t sequence, FlopsConvention convention) {
