@@ -16,6 +16,11 @@
 
 namespace trainyard {
 
+// Rounds up, of values from 0 on.
+[[nodiscard]] constexpr std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
 // Instants and durations alike, in picoseconds; 2^63 ps is 106 days. Overflow stops the program.
 class SimTime {
  public:

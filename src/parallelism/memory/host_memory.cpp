@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <vector>
@@ -12,21 +13,9 @@
 namespace trainyard {
 namespace {
 
-// Place of each rank in its pipeline.
-std::vector<std::size_t> pipeline_places(const ParallelPlan& plan) {
-  std::vector<std::size_t> places(static_cast<std::size_t>(plan.ranks()));
-  std::vector<bool> is_known(places.size());
-  for (int rank = 0; rank < plan.ranks(); ++rank) {
-    if (is_known[static_cast<std::size_t>(rank)]) {
-      continue;
-    }
-    std::size_t place = 0;
-    for (const int member : group_of(plan, RankGroupKind::Pipeline, rank)) {
-      places[static_cast<std::size_t>(member)] = place++;
-      is_known[static_cast<std::size_t>(member)] = true;
-    }
-  }
-  return places;
+std::size_t place_in_pipeline(const ParallelPlan& plan, int rank) {
+  const std::vector<int> group = group_of(plan, RankGroupKind::Pipeline, rank);
+  return static_cast<std::size_t>(std::find(group.begin(), group.end(), rank) - group.begin());
 }
 
 // Bytes over what is there, or below it.
@@ -59,15 +48,15 @@ std::string HostMemoryUse::verdict() const {
 HostMemoryUse host_memory_use(const Cluster& cluster, const ParallelPlan& plan,
                               const StepMemory& memory) {
   const Topology& topology = cluster.topology;
-  const std::vector<std::size_t> places = pipeline_places(plan);
   std::map<ServerId, HostMemoryUse> servers;
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const std::optional<ServerId> server = topology.node(cluster.gpus[rank]).server;
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    const NodeId gpu = cluster.gpus[static_cast<std::size_t>(rank)];
+    const std::optional<ServerId> server = topology.node(gpu).server;
     if (!server) {
       continue;
     }
     HostMemoryUse& use = servers[*server];
-    const HostedMemory& of_rank = memory.ranks[places[rank]].host;
+    const HostedMemory& of_rank = memory.ranks[place_in_pipeline(plan, rank)].host;
     use.hosted.optimizer += of_rank.optimizer;
     use.hosted.gradients += of_rank.gradients;
     use.hosted.activations += of_rank.activations;

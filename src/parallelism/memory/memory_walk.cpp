@@ -20,10 +20,6 @@
 namespace trainyard {
 namespace {
 
-std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
-
 struct Unit {
   ModelUnit of = {};
   SavedBytes kept = {};
@@ -34,9 +30,7 @@ struct Unit {
   std::int64_t largest_matrix = 0;  // Elements.
 };
 
-struct Chunk {
-  std::vector<Unit> units;  // In the order of a forward.
-};
+using Chunk = std::vector<Unit>;  // In the order of a forward.
 
 class RankWalk {
  public:
@@ -60,7 +54,7 @@ class RankWalk {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       Chunk& added = chunks_.emplace_back();
       for_each_unit(stages[static_cast<std::size_t>(shape.stage_of(memory_.rank, chunk))],
-                    [&](const ModelUnit& unit) { added.units.push_back(unit_of(unit)); });
+                    [&](const ModelUnit& unit) { added.push_back(unit_of(unit)); });
     }
     add_residents();
     for (const Pass& pass : passes_of(shape, memory_.rank)) {
@@ -76,10 +70,8 @@ class RankWalk {
     begin({});
     consider({.place = StepPlace::Optimizer}, {});
     end();
-    const auto highest = std::max_element(memory_.profile.begin(), memory_.profile.end(),
-                                          [](const MemoryMoment& a, const MemoryMoment& b) {
-                                            return a.use.device() < b.use.device();
-                                          });
+    const auto highest = std::ranges::max_element(
+        memory_.profile, {}, [](const MemoryMoment& moment) { return moment.use.device(); });
     memory_.peak = static_cast<std::size_t>(highest - memory_.profile.begin());
     return std::move(memory_);
   }
@@ -192,7 +184,7 @@ class RankWalk {
   void add_residents() {
     RankParameters total;
     for (const Chunk& chunk : chunks_) {
-      for (const Unit& unit : chunk.units) {
+      for (const Unit& unit : chunk) {
         total += unit.parameters;
       }
     }
@@ -224,17 +216,13 @@ class RankWalk {
         resident_[MemoryClass::Working] += Bytes(inputs * outputs) * states.compute;
       }
     }
-    resident_[MemoryClass::Buffers] = settings_.buckets + transfer_buffers();
+    resident_[MemoryClass::Buffers] = settings_.buckets;
+    if (plan_.pipeline > 1) {
+      // An activation and a gradient on their way.
+      resident_[MemoryClass::Buffers] += transfer_size(model_, plan_, false) * 2;
+    }
     resident_[MemoryClass::Communication] = communication_buffers();
     resident_[MemoryClass::Context] = settings_.context;
-  }
-
-  // An activation and a gradient on their way.
-  [[nodiscard]] Bytes transfer_buffers() const {
-    if (plan_.pipeline == 1) {
-      return {};
-    }
-    return transfer_size(model_, plan_, false) * 2;
   }
 
   // Adds the buffers of each group of ranks that this one is in.
@@ -278,10 +266,8 @@ class RankWalk {
         forward(chunk);
         return;
       case PassKind::Backward:
-        backward(chunk, false);
-        return;
       case PassKind::InputGradient:
-        backward(chunk, true);
+        backward(chunk, pass.kind == PassKind::InputGradient);
         return;
       case PassKind::WeightGradient:
         weight_gradients(chunk);
@@ -300,8 +286,8 @@ class RankWalk {
 
   void forward(const Chunk& chunk) {
     consider_passage(chunk);
-    for (std::size_t index = 0; index < chunk.units.size(); ++index) {
-      const Unit& unit = chunk.units[index];
+    for (std::size_t index = 0; index < chunk.size(); ++index) {
+      const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, 1)};
       keep(unit, extra);
       consider(unit.of, extra);
@@ -329,10 +315,10 @@ class RankWalk {
 
   // Returns the activations of the unit itself and of the one whose backward is next.
   [[nodiscard]] Bytes returned(const Chunk& chunk, std::size_t index) const {
-    const Unit& unit = chunk.units[index];
+    const Unit& unit = chunk[index];
     const Bytes own = is_offloaded(unit) ? unit.kept.forward : Bytes();
-    const bool has_next = index > 0 && is_offloaded(chunk.units[index - 1]);
-    return own + (has_next ? chunk.units[index - 1].kept.forward : Bytes());
+    const bool has_next = index > 0 && is_offloaded(chunk[index - 1]);
+    return own + (has_next ? chunk[index - 1].kept.forward : Bytes());
   }
 
   void release(const Unit& unit) {
@@ -346,8 +332,8 @@ class RankWalk {
 
   void backward(const Chunk& chunk, bool is_split) {
     consider_passage(chunk);
-    for (std::size_t index = chunk.units.size(); index-- > 0;) {
-      const Unit& unit = chunk.units[index];
+    for (std::size_t index = chunk.size(); index-- > 0;) {
+      const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, -1),
                   .working = unit.working,
                   .loss = unit.loss_working,
@@ -373,8 +359,8 @@ class RankWalk {
 
   void weight_gradients(const Chunk& chunk) {
     consider_passage(chunk);
-    for (std::size_t index = chunk.units.size(); index-- > 0;) {
-      const Unit& unit = chunk.units[index];
+    for (std::size_t index = chunk.size(); index-- > 0;) {
+      const Unit& unit = chunk[index];
       Extra extra;
       if (needs_matrix_buffer(unit)) {
         extra.working = Bytes(unit.largest_matrix) * settings_.states.compute;
@@ -397,10 +383,10 @@ class RankWalk {
     }
     std::int64_t parameters = 0;
     auto at = static_cast<std::ptrdiff_t>(index);
-    const auto count = static_cast<std::ptrdiff_t>(chunk.units.size());
+    const auto count = static_cast<std::ptrdiff_t>(chunk.size());
     for (int ahead = 0; ahead <= settings_.prefetched_units; ++ahead, at += direction) {
       if (at >= 0 && at < count) {
-        parameters += chunk.units[static_cast<std::size_t>(at)].parameters.total();
+        parameters += chunk[static_cast<std::size_t>(at)].parameters.total();
       }
     }
     return Bytes(parameters) * settings_.states.compute;
@@ -408,7 +394,7 @@ class RankWalk {
 
   // A stage may have no unit at all.
   void consider_passage(const Chunk& chunk) {
-    if (chunk.units.empty()) {
+    if (chunk.empty()) {
       consider({}, {});
     }
   }

@@ -20,18 +20,14 @@ constexpr std::int64_t kTileParameters = std::int64_t{128} * 1024 * 1024;
 // six channels of DDR4-2666: 0.53, 0.46, 0.46, 0.39, 0.46.
 constexpr double kHostOptimizerShare = 0.46;
 
-std::int64_t divided_up(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
-
 }  // namespace
 
 std::int64_t owned_parameters(const RankParameters& parameters, const ParallelPlan& plan) {
   if (plan.zero_stage == 0) {
     return parameters.total();
   }
-  return divided_up(parameters.dense, plan.shards()) +
-         divided_up(parameters.expert, plan.expert_gradient_ranks());
+  return ceil_divide(parameters.dense, plan.shards()) +
+         ceil_divide(parameters.expert, plan.expert_gradient_ranks());
 }
 
 Bytes layer_activations(const Model& model, int of_model, const ParallelPlan& plan,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/memory/recommender_time.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -235,18 +236,6 @@ class RankTimes {
 
 }  // namespace
 
-bool RecommenderJob::overlaps_input() const {
-  return workload.overlap_input.value_or(software.overlap_input);
-}
-
-bool RecommenderJob::overlaps_tables() const {
-  return workload.overlap_tables.value_or(software.overlap_tables);
-}
-
-bool RecommenderJob::overlaps_data() const {
-  return workload.overlap_data.value_or(software.overlap_data);
-}
-
 ComputeRates recommender_rates(const GpuModel& gpu, const GpuRates& rates,
                                const RecommenderSoftware& software, Precision precision) {
   SoftwareProfile kernels;
@@ -287,16 +276,8 @@ double distinct_rows(std::int64_t rows, double lookups) {
 }
 
 int state_bytes(RecommenderOptimizer optimizer) {
-  switch (optimizer) {
-    case RecommenderOptimizer::Adagrad:
-      return 4;
-    case RecommenderOptimizer::Adam:
-      return 8;
-    case RecommenderOptimizer::Sgd:
-    case RecommenderOptimizer::RowwiseAdagrad:
-      break;
-  }
-  return 0;
+  constexpr std::array<int, 4> kBytes{0, 4, 0, 8};  // In the order of the optimizers.
+  return kBytes.at(static_cast<std::size_t>(optimizer));
 }
 
 int row_state_bytes(RecommenderOptimizer optimizer) {

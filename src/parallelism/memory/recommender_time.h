@@ -27,9 +27,15 @@ struct RecommenderJob {
   [[nodiscard]] int ranks() const { return static_cast<int>(server_of_rank.size()); }
   // Samples of a rank, for which it runs the MLPs.
   [[nodiscard]] std::int64_t samples() const { return workload.batch / ranks(); }
-  [[nodiscard]] bool overlaps_input() const;
-  [[nodiscard]] bool overlaps_tables() const;
-  [[nodiscard]] bool overlaps_data() const;
+  [[nodiscard]] bool overlaps_input() const {
+    return workload.overlap_input.value_or(software.overlap_input);
+  }
+  [[nodiscard]] bool overlaps_tables() const {
+    return workload.overlap_tables.value_or(software.overlap_tables);
+  }
+  [[nodiscard]] bool overlaps_data() const {
+    return workload.overlap_data.value_or(software.overlap_data);
+  }
 };
 
 // Throws ConfigError with one line where the GPU or the precision have no rates.

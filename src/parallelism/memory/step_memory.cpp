@@ -33,11 +33,17 @@ void check_stages(const Model& model, const ParallelPlan& plan, std::span<const 
   }
 }
 
-void check_expert_plan(const ParallelPlan& plan, const MemorySettings& settings) {
+// Which products alternate depends on how the software orders them beside those of tokens.
+void check_products(const ParallelPlan& plan, const MemorySettings& settings,
+                    std::string_view beside) {
   if (plan.recompute == Recompute::Selective &&
       settings.activations.selective == SelectiveRecompute::AlternateProducts) {
-    refuse("expected no selective recomputation of alternate products with experts, found both");
+    refuse(fmt::format(
+        "expected no selective recomputation of alternate products with {}, found both", beside));
   }
+}
+
+void check_expert_plan(const ParallelPlan& plan) {
   if (plan.tensor > 1 && !plan.has_sequence_parallelism && plan.expert_tensor != plan.tensor) {
     refuse(
         fmt::format("expected sequence parallelism or expert_tensor as tensor with experts, "
@@ -49,14 +55,6 @@ void check_expert_plan(const ParallelPlan& plan, const MemorySettings& settings)
         fmt::format("expected a shard group that divides the {} ranks of an expert's gradient, "
                     "found {}",
                     plan.expert_gradient_ranks(), plan.shard_group));
-  }
-}
-
-// Which products alternate depends on how the software orders them beside those of tokens.
-void check_modulation(const ParallelPlan& plan, const MemorySettings& settings) {
-  if (plan.recompute == Recompute::Selective &&
-      settings.activations.selective == SelectiveRecompute::AlternateProducts) {
-    refuse("expected no selective recomputation of alternate products with modulation, found both");
   }
 }
 
@@ -131,13 +129,12 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
                        std::span<const int> stage_layers, const MemorySettings& settings,
                        const ExpertLoads& loads) {
   check_stages(model, plan, stage_layers);
-  for (const ModelLayer& layer : model.layers) {
-    if (layer.experts) {
-      check_expert_plan(plan, settings);
-    }
+  if (has_experts(model)) {
+    check_products(plan, settings, "experts");
+    check_expert_plan(plan);
   }
   if (model.modulation) {
-    check_modulation(plan, settings);
+    check_products(plan, settings, "modulation");
   }
   check_sizes(model, plan, settings, loads);
   ParallelPlan staged = plan;
@@ -146,10 +143,8 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
   for (int rank = 0; rank < plan.pipeline; ++rank) {
     memory.ranks.push_back(rank_memory(model, staged, settings, loads, rank));
   }
-  const auto worst = std::max_element(memory.ranks.begin(), memory.ranks.end(),
-                                      [](const RankMemory& a, const RankMemory& b) {
-                                        return a.highest().use.device() < b.highest().use.device();
-                                      });
+  const auto worst = std::ranges::max_element(
+      memory.ranks, {}, [](const RankMemory& rank) { return rank.highest().use.device(); });
   memory.worst = static_cast<std::size_t>(worst - memory.ranks.begin());
   return memory;
 }

@@ -13,10 +13,6 @@ namespace {
 constexpr std::int64_t kFullBytes = 4;
 constexpr std::int64_t kMaskBytes = 1;
 
-std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
-
 // The numbers of ranks over which things are split.
 struct Splits {
   // Degree of what tensor ranks share: heads, inner vectors, vocabulary.
@@ -339,10 +335,7 @@ std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& laye
   }
   std::vector<SavedTensor> tensors = saved_tensors(model, layer, plan, options);
   if (plan.recompute == Recompute::Selective) {
-    tensors.erase(
-        std::remove_if(tensors.begin(), tensors.end(),
-                       [](const SavedTensor& tensor) { return tensor.is_attention_core; }),
-        tensors.end());
+    std::erase_if(tensors, [](const SavedTensor& tensor) { return tensor.is_attention_core; });
   }
   return tensors;
 }
@@ -431,15 +424,11 @@ Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const 
 
 Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
                          const ActivationOptions& options) {
-  const std::int64_t tokens = plan.tokens();
-  // The gradient of the head's input, and its gathered input.
-  Bytes total = split_bytes(plan, model.hidden, 1);
-  if (plan.has_sequence_parallelism) {
-    total += split_bytes(plan, model.hidden, 1);
-  }
-  return total + Bytes(ceil_divide(tokens * logit_bytes(options.loss, plan.element_bytes).working *
-                                       model.vocabulary,
-                                   logit_ranks(plan, options)));
+  // The gradient of the head's input, and with sequence parallelism its gathered input.
+  const Bytes inputs = split_bytes(plan, model.hidden, 1) * (plan.has_sequence_parallelism ? 2 : 1);
+  const std::int64_t logits = plan.tokens() * model.vocabulary;
+  return inputs + Bytes(ceil_divide(logits * logit_bytes(options.loss, plan.element_bytes).working,
+                                    logit_ranks(plan, options)));
 }
 
 }  // namespace trainyard

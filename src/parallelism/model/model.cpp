@@ -203,19 +203,6 @@ std::int64_t attention_parameters(const Model& model, const Attention& attention
          linear(latent.heads * latent.value_size, model.hidden, output_bias);
 }
 
-// Counts the parameters of norms beside the two norms of each layer.
-std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
-  std::int64_t count = 0;
-  if (attention.has_qk_norm) {
-    count += 2 * norm_parameters(model, attention.query_size());
-  }
-  if (attention.latent) {
-    count += norm_parameters(model, attention.latent->kv_rank);
-    count += norm_parameters(model, attention.latent->query_rank);
-  }
-  return count;
-}
-
 }  // namespace
 
 std::int64_t Attention::heads() const {
@@ -252,6 +239,18 @@ std::int64_t norm_parameters(const Model& model, std::int64_t elements) {
       return 0;
   }
   return elements;
+}
+
+std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
+  std::int64_t count = 0;
+  if (attention.has_qk_norm) {
+    count += 2 * norm_parameters(model, attention.query_size());
+  }
+  if (attention.latent) {
+    count += norm_parameters(model, attention.latent->kv_rank);
+    count += norm_parameters(model, attention.latent->query_rank);
+  }
+  return count;
 }
 
 bool has_experts(const Model& model) {

@@ -162,6 +162,8 @@ struct ParameterCount {
 
 // Returns the parameters of a norm of so many elements.
 [[nodiscard]] std::int64_t norm_parameters(const Model& model, std::int64_t elements);
+// Returns the parameters of norms within attention, beside the two norms of each layer.
+[[nodiscard]] std::int64_t inner_norm_parameters(const Model& model, const Attention& attention);
 // Returns the parameters of one layer, its two norms among them.
 [[nodiscard]] ParameterCount parameters_of(const Model& model, const ModelLayer& layer);
 // Returns the parameters of everything, the last norm among it.

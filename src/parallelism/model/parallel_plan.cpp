@@ -129,17 +129,15 @@ void check_sharding(const ParallelPlan& plan) {
 }  // namespace
 
 std::string_view to_string(Recompute recompute) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
-  return kNames.at(static_cast<std::size_t>(recompute));
+  return kRecomputes.at(static_cast<std::size_t>(recompute));
 }
 
 std::string_view to_string(ContextParallelism kind) {
-  return kind == ContextParallelism::Ring ? "ring" : "alltoall";
+  return kContextKinds.at(static_cast<std::size_t>(kind));
 }
 
 std::string_view to_string(PlanAxis axis) {
-  constexpr std::array<std::string_view, 4> kNames{"tensor", "context", "data", "pipeline"};
-  return kNames.at(static_cast<std::size_t>(axis));
+  return kAxes.at(static_cast<std::size_t>(axis));
 }
 
 void check(const ParallelPlan& plan, const Model& model, int gpus) {

@@ -30,7 +30,11 @@ enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
                                            PlanAxis::Pipeline};
 
-// Returns the word of workload files: "selective", "alltoall", "pipeline".
+// The words of workload files.
+inline constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
+inline constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
+inline constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
+
 [[nodiscard]] std::string_view to_string(Recompute recompute);
 [[nodiscard]] std::string_view to_string(ContextParallelism kind);
 [[nodiscard]] std::string_view to_string(PlanAxis axis);

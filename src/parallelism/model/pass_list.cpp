@@ -24,8 +24,7 @@ void PassList::input_gradient(int chunk) {
 
 void PassList::weight_gradient() {
   CHECK(!pending_.empty(), "a gradient of weights comes after that of inputs");
-  passes_.push_back(pending_.front());
-  pending_.pop_front();
+  weight_gradient(pending_.front().chunk);
 }
 
 void PassList::weight_gradient(int chunk) {

@@ -47,10 +47,8 @@ void check(const PipelineShape& shape) {
     refuse(shape, error);
   }
   if (schedule.chunks && *schedule.chunks != shape.chunks) {
-    constexpr std::array<std::string_view, 2> kWanted{"one chunk", "two chunks"};
-    refuse(shape,
-           fmt::format("expected {} a rank, found {}",
-                       kWanted.at(static_cast<std::size_t>(*schedule.chunks - 1)), shape.chunks));
+    refuse(shape, fmt::format("expected {} a rank, found {}",
+                              *schedule.chunks == 1 ? "one chunk" : "two chunks", shape.chunks));
   }
 }
 

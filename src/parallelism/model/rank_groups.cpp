@@ -28,10 +28,6 @@ struct Grid {
   [[nodiscard]] int place(int rank, PlanAxis axis) const {
     return rank / strides[at(axis)] % degrees[at(axis)];
   }
-  // The rank with the place 0 on the axis, and all else alike.
-  [[nodiscard]] int first(int rank, PlanAxis axis) const {
-    return rank - place(rank, axis) * strides[at(axis)];
-  }
 
   std::array<int, 4> degrees;
   std::array<int, 4> strides = {};
@@ -39,9 +35,9 @@ struct Grid {
 
 std::vector<int> along(const Grid& grid, PlanAxis axis, int rank) {
   std::vector<int> ranks;
-  const int first = grid.first(rank, axis);
+  const int own = grid.place(rank, axis);
   for (int place = 0; place < grid.degrees[at(axis)]; ++place) {
-    ranks.push_back(first + place * grid.strides[at(axis)]);
+    ranks.push_back(rank + (place - own) * grid.strides[at(axis)]);
   }
   return ranks;
 }
@@ -65,8 +61,7 @@ std::vector<int> part_of(const std::vector<int>& all, int rank, int stride, int 
   const int first = index - index / stride % count * stride;
   std::vector<int> ranks;
   for (int place = 0; place < count; ++place) {
-    const int member = first + place * stride;
-    ranks.push_back(all[static_cast<std::size_t>(member)]);
+    ranks.push_back(all[static_cast<std::size_t>(first + place * stride)]);
   }
   return ranks;
 }

@@ -47,18 +47,12 @@ void TableShare::add(std::size_t index, const EmbeddingTable& table, std::int64_
 }
 
 std::size_t TableSharding::busiest() const {
-  const auto max = std::max_element(
-      dealt.begin(), dealt.end(),
-      [](const TableShare& a, const TableShare& b) { return a.looked_up < b.looked_up; });
+  const auto max = std::ranges::max_element(dealt, {}, &TableShare::looked_up);
   return static_cast<std::size_t>(max - dealt.begin());
 }
 
 std::int64_t TableSharding::max_summed() const {
-  std::int64_t max = 0;
-  for (const TableShare& share : dealt) {
-    max = std::max(max, share.summed);
-  }
-  return max;
+  return std::ranges::max_element(dealt, {}, &TableShare::summed)->summed;
 }
 
 double TableSharding::balance() const {

@@ -126,17 +126,20 @@ std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan, 
   const std::int64_t sources = std::int64_t{plan.expert} * plan.expert_tensor;
   const std::int64_t routed = plan.tokens() * experts.active * sources;
   const std::int64_t parts = std::int64_t{plan.tensor} * experts.count;
-  const std::int64_t even = (routed + parts - 1) / parts;
+  const std::int64_t even = ceil_divide(routed, parts);
   const auto tokens = static_cast<std::int64_t>(std::ceil(static_cast<double>(even) * load));
   return (tokens + kExpertRows - 1) / kExpertRows * kExpertRows;
+}
+
+Gemm gemm_of(const Model& model, const EndLinear& linear, const ParallelPlan& plan) {
+  return {.m = rows_of_rank(model, linear, plan), .n = linear.outputs, .k = linear.inputs};
 }
 
 std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
                                const ParallelPlan& plan, double load) {
   std::vector<Linear> linears;
   for (const EndLinear& each : layer_modulation(model)) {
-    linears.push_back(
-        {.gemm = {.m = rows_of_rank(model, each, plan), .n = each.outputs, .k = each.inputs}});
+    linears.push_back({.gemm = gemm_of(model, each, plan)});
   }
   add_attention(model, layer.attention, plan, linears);
   if (layer.feed_forward) {
@@ -270,15 +273,13 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
   return forward;
 }
 
-// Adds a layer of 16 bits, as the matrix of logits is.
-void add_end(const Model& model, const EndLinear& linear, const ParallelPlan& plan,
-             const OperatorTimes& operators, StepPart part, PassTimes& times) {
-  const std::int64_t m = rows_of_rank(model, linear, plan);
-  const std::int64_t n = linear.outputs;
-  const std::int64_t k = linear.inputs;
-  times.forward[part] += operators.product({.m = m, .n = n, .k = k});
+// Adds a layer of 16 bits at an end of the model, from its product forward.
+void add_end(const Gemm& gemm, bool has_input_gradient, const OperatorTimes& operators,
+             StepPart part, PassTimes& times) {
+  const auto& [m, n, k, count] = gemm;
+  times.forward[part] += operators.product(gemm);
   times.weight_gradient[part] += operators.product({.m = n, .n = k, .k = m});
-  if (linear.has_input_gradient) {
+  if (has_input_gradient) {
     times.input_gradient[part] += operators.product({.m = m, .n = k, .k = n});
   }
 }
@@ -367,7 +368,8 @@ PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
   times.weight_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
   double weights = elements(vocabulary_of(model, plan), model.hidden, 1);
   for (const EndLinear& each : input_linears(model)) {
-    add_end(model, each, plan, operators, StepPart::Linear, times);
+    add_end(gemm_of(model, each, plan), each.has_input_gradient, operators, StepPart::Linear,
+            times);
     weights += static_cast<double>(each.weights());
   }
   add_weights(weights, plan, operators, times);
@@ -378,16 +380,12 @@ PassTimes head_times(const Model& model, const ParallelPlan& plan, const Operato
   const Gemm logits{.m = plan.tokens(), .n = vocabulary_of(model, plan), .k = model.hidden};
   const double count = elements(logits.m, logits.n, 1);
   PassTimes times;
-  times.forward[StepPart::Head] =
-      operators.product(logits) + operators.memory_bound(kLogitBytesForward * count);
-  times.input_gradient[StepPart::Head] =
-      operators.product({.m = logits.m, .n = logits.k, .k = logits.n}) +
-      operators.memory_bound(kLogitBytesBackward * count);
-  times.weight_gradient[StepPart::Head] =
-      operators.product({.m = logits.n, .n = logits.k, .k = logits.m});
+  add_end(logits, true, operators, StepPart::Head, times);
+  times.forward[StepPart::Head] += operators.memory_bound(kLogitBytesForward * count);
+  times.input_gradient[StepPart::Head] += operators.memory_bound(kLogitBytesBackward * count);
   double weights = elements(logits.n, logits.k, 1);
   for (const EndLinear& each : output_linears(model)) {
-    add_end(model, each, plan, operators, StepPart::Head, times);
+    add_end(gemm_of(model, each, plan), each.has_input_gradient, operators, StepPart::Head, times);
     weights += static_cast<double>(each.weights());
   }
   add_head_elements(model, plan, operators, times);

@@ -4,29 +4,22 @@
 #include <vector>
 
 #include "parallelism/model/model_ends.h"
+#include "parallelism/operators/rank_parameters.h"
 
 namespace trainyard {
 namespace {
 
-// Weights of the matrices that a token is multiplied with: no biases, no norms.
-double attention_weights(const Model& model, const Attention& attention) {
-  const auto hidden = static_cast<double>(model.hidden);
-  if (attention.grouped) {
-    const auto& [heads, kv_heads, head_size] = *attention.grouped;
-    return hidden * static_cast<double>((2 * heads + 2 * kv_heads) * head_size);
+// Weights of the matrices of a layer that a token is multiplied with: no biases, no norms, and not
+// the modulation, which is for each sample.
+double token_weights(const Model& model, const ModelLayer& layer) {
+  std::int64_t sum = 0;
+  for (const WeightMatrix& matrix : rank_matrices(model, layer, {})) {
+    sum += matrix.elements() * (matrix.is_expert ? layer.experts->active : 1);
   }
-  const LatentAttention& latent = *attention.latent;
-  const auto queries = static_cast<double>(latent.heads * (latent.head_size + latent.rope_size));
-  const auto rank = static_cast<double>(latent.query_rank);
-  const auto kv_rank = static_cast<double>(latent.kv_rank);
-  return (latent.query_rank == 0 ? hidden * queries : (hidden + queries) * rank) +
-         hidden * (kv_rank + static_cast<double>(latent.rope_size)) +
-         kv_rank * static_cast<double>(latent.heads * (latent.head_size + latent.value_size)) +
-         hidden * static_cast<double>(latent.heads * latent.value_size);
-}
-
-double feed_forward_weights(const Model& model, const FeedForward& layer) {
-  return static_cast<double>(layer.matrices() * layer.size * model.hidden);
+  for (const EndLinear& each : layer_modulation(model)) {
+    sum -= each.weights();
+  }
+  return static_cast<double>(sum);
 }
 
 // Returns the work of a token forward in products that full recomputation leaves out.
@@ -64,38 +57,19 @@ TokenFlops token_flops(const Model& model, std::int64_t sequence) {
   const double modulation = end_flops(model, layer_modulation(model), sequence);
   for (const ModelLayer& layer : model.layers) {
     const Attention& attention = layer.attention;
-    flops.linear += 2.0 * attention_weights(model, attention) + modulation;
+    flops.linear += 2.0 * token_weights(model, layer) + modulation;
     flops.attention += 2.0 * static_cast<double>(sequence * attention.heads() *
                                                  (attention.query_size() + attention.value_size()));
-    if (layer.feed_forward) {
-      flops.linear += 2.0 * feed_forward_weights(model, *layer.feed_forward);
-      continue;
-    }
-    const Experts& experts = *layer.experts;
-    flops.linear +=
-        2.0 * (static_cast<double>(experts.active) * feed_forward_weights(model, experts.expert) +
-               static_cast<double>(model.hidden * experts.count));
-    if (experts.shared) {
-      flops.linear += 2.0 * feed_forward_weights(model, *experts.shared);
-    }
   }
   return flops;
 }
 
 std::string_view to_string(FlopsConvention convention) {
-  switch (convention) {
-    case FlopsConvention::HardwareFullRecompute:
-      return "hardware, full recompute (arXiv 2104.04473)";
-    case FlopsConvention::Model:
-      return "model (arXiv 2205.05198)";
-    case FlopsConvention::HardwareSelectiveRecompute:
-      return "hardware, selective recompute (arXiv 2205.05198)";
-    case FlopsConvention::ModelCausal:
-      return "model, causal (Megatron-Core since 2025)";
-    case FlopsConvention::Palm:
-      return "6 N + attention (arXiv 2204.02311)";
-  }
-  return "";
+  constexpr std::array<std::string_view, kFlopsConventions.size()> kNames{
+      "hardware, full recompute (arXiv 2104.04473)", "model (arXiv 2205.05198)",
+      "hardware, selective recompute (arXiv 2205.05198)",
+      "model, causal (Megatron-Core since 2025)", "6 N + attention (arXiv 2204.02311)"};
+  return kNames.at(static_cast<std::size_t>(convention));
 }
 
 double training_flops(const Model& model, std::int64_t sequence, FlopsConvention convention) {

@@ -43,10 +43,6 @@ SimTime seconds_up(double value) {
   return SimTime(static_cast<std::int64_t>(std::ceil(value * 1e12)));
 }
 
-std::int64_t divided_up(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
-
 }  // namespace
 
 SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
@@ -57,8 +53,8 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const std::int64_t tiles =
-        gemm.count * divided_up(gemm.m, tile.rows) * divided_up(gemm.n, tile.columns);
-    const std::int64_t waves = divided_up(tiles, rates_.multiprocessors);
+        gemm.count * ceil_divide(gemm.m, tile.rows) * ceil_divide(gemm.n, tile.columns);
+    const std::int64_t waves = ceil_divide(tiles, rates_.multiprocessors);
     const double operations = 2.0 * static_cast<double>(tile.rows * tile.columns) *
                               static_cast<double>(gemm.k + rates_.tile_prologue);
     best = std::min(best, static_cast<double>(waves) * operations / (rate_of_one * tile.share));
@@ -76,7 +72,7 @@ SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
   SimTime best = linear(gemm);
   for (std::int64_t parts = 2; gemm.k / parts >= kShortestPart; parts *= 2) {
     const Gemm part{
-        .m = gemm.m, .n = gemm.n, .k = divided_up(gemm.k, parts), .count = gemm.count * parts};
+        .m = gemm.m, .n = gemm.n, .k = ceil_divide(gemm.k, parts), .count = gemm.count * parts};
     const double sums = kSumBytes * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
                         static_cast<double>(part.count);
     best = std::min(best, linear(part) + memory(sums));

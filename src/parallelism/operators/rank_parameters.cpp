@@ -5,13 +5,10 @@
 #include <cstddef>
 
 #include "parallelism/model/model_ends.h"
+#include "sim/units.h"
 
 namespace trainyard {
 namespace {
-
-std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
 
 void add_attention(std::vector<WeightMatrix>& matrices, const Model& model,
                    const Attention& attention, std::int64_t tensor) {
@@ -54,14 +51,7 @@ void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
 // Biases and norms of attention.
 std::int64_t attention_vectors(const Model& model, const Attention& attention,
                                std::int64_t tensor) {
-  std::int64_t count = 0;
-  if (attention.has_qk_norm) {
-    count += 2 * norm_parameters(model, attention.query_size());
-  }
-  if (attention.latent) {
-    count += norm_parameters(model, attention.latent->kv_rank) +
-             norm_parameters(model, attention.latent->query_rank);
-  }
+  std::int64_t count = inner_norm_parameters(model, attention);
   if (model.bias == Bias::None) {
     return count;
   }

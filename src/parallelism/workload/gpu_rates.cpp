@@ -121,10 +121,6 @@ void rate_fields(Fields& fields, GpuRates& rates) {
 
 GpuRates GpuRates::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
-  return read(document);
-}
-
-GpuRates GpuRates::read(ConfigDocument& document) {
   GpuRates rates;
   read_fields(document.root(), rates, rate_fields);
   document.finish();

@@ -55,7 +55,6 @@ struct GpuRates {
 
   // Strict; throws ConfigError with the place of the mistake.
   [[nodiscard]] static GpuRates load(const std::filesystem::path& file);
-  [[nodiscard]] static GpuRates read(ConfigDocument& document);
 };
 
 void rate_fields(Fields& fields, GpuRates& rates);

@@ -121,8 +121,8 @@ std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_of(
     const std::string after = name.substr(mark + kRankMark.size());
     return files_in(path.parent_path(), [&](const std::filesystem::path& file) -> Wanted {
       const std::string text = file.string();
-      if (text.size() <= before.size() + after.size() || text.rfind(before, 0) != 0 ||
-          text.substr(text.size() - after.size()) != after) {
+      if (text.size() <= before.size() + after.size() || !text.starts_with(before) ||
+          !text.ends_with(after)) {
         return std::nullopt;
       }
       const std::string digits =

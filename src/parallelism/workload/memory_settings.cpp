@@ -17,11 +17,6 @@ namespace {
 // quantize_blockwise has blocks of 256 for the states of optimizers.
 constexpr std::int64_t kMomentBlock = 256;
 
-constexpr StateFormat kFp32Gradients{};
-constexpr StateFormat k16BitGradients{.gradient = 2};
-constexpr StateFormat k16BitMoments{.first_moment = 2, .second_moment = 2};
-constexpr StateFormat k8BitMoments{
-    .first_moment = 1, .second_moment = 1, .moment_block = kMomentBlock};
 // PyTorch's fully sharded data parallelism: the shards are the master copy.
 constexpr StateFormat kFp32{.weight = 4, .gradient = 4, .master = 0};
 constexpr StateFormat kBf16{
@@ -32,10 +27,10 @@ constexpr StateFormat kDeepSpeedFp16{.gradient = 2, .gradient_copy = 4};
 constexpr StateFormat kDeepSpeedBf16{.gradient = 6};
 
 constexpr std::array<std::pair<std::string_view, StateFormat>, 6> kFormats{
-    {{"adam-fp32-gradients", kFp32Gradients},
-     {"adam-16bit-gradients", k16BitGradients},
-     {"adam-16bit-moments", k16BitMoments},
-     {"adam-8bit", k8BitMoments},
+    {{"adam-fp32-gradients", {}},
+     {"adam-16bit-gradients", {.gradient = 2}},
+     {"adam-16bit-moments", {.first_moment = 2, .second_moment = 2}},
+     {"adam-8bit", {.first_moment = 1, .second_moment = 1, .moment_block = kMomentBlock}},
      {"adam-fp32", kFp32},
      {"adam-bf16", kBf16}}};
 
@@ -84,16 +79,21 @@ constexpr std::array<std::pair<std::string_view, MemorySettings>, 8> kSettings{
        .unsharded_gradient = 4}}}};
 
 template <typename Table>
+std::vector<std::string_view> names_in(const Table& table) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, setting] : table) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+template <typename Table>
 const auto& find_setting(const Table& table, std::string_view what, std::string_view name) {
   const auto found =
       std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.first == name; });
   if (found == table.end()) {
-    std::vector<std::string_view> names;
-    for (const auto& row : table) {
-      names.push_back(row.first);
-    }
-    throw ConfigError(
-        fmt::format("memory: expected {} among {}, found {}", what, fmt::join(names, ", "), name));
+    throw ConfigError(fmt::format("memory: expected {} among {}, found {}", what,
+                                  fmt::join(names_in(table), ", "), name));
   }
   return found->second;
 }
@@ -116,11 +116,7 @@ MemorySettings memory_settings(std::string_view name) {
 }
 
 std::vector<std::string_view> memory_settings_names() {
-  std::vector<std::string_view> names;
-  for (const auto& [name, settings] : kSettings) {
-    names.push_back(name);
-  }
-  return names;
+  return names_in(kSettings);
 }
 
 }  // namespace trainyard

@@ -59,10 +59,6 @@ void software_fields(Fields& fields, SoftwareProfile& profile) {
 
 SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
-  return read(document);
-}
-
-SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
   SoftwareProfile profile;
   profile.name = std::filesystem::path(document.name()).stem().string();
   read_fields(document.root(), profile, software_fields);

@@ -62,7 +62,6 @@ struct SoftwareProfile {
 
   // Strict; throws ConfigError with the place of the mistake.
   [[nodiscard]] static SoftwareProfile load(const std::filesystem::path& file);
-  [[nodiscard]] static SoftwareProfile read(ConfigDocument& document);
 };
 
 void software_fields(Fields& fields, SoftwareProfile& profile);  // All but its name.

@@ -17,11 +17,8 @@ constexpr std::int64_t kMaxRanks = 50'000;  // Limit of an axis; the product of 
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMaxLayers = 100'000;
 
-constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
-constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
 constexpr std::array<std::string_view, 3> kConsistencies{"synchronous", "stale", "asynchronous"};
-constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
 
 constexpr Whole kRankCount{1, kMaxRanks};
 constexpr Whole kTokenCount{1, kMaxTokens};

@@ -40,8 +40,9 @@ TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]")
 TEST_CASE("a software profile needs a source for each value", "[software]") {
   ConfigDocument document = ConfigDocument::parse(
       "title: T\nsources: {a: A}\nattention: {value: unfused, evidence: shipped}\n", "s.yaml");
+  SoftwareProfile profile;
   REQUIRE_THROWS_MATCHES(
-      SoftwareProfile::read(document), ConfigError,
+      read_fields(document.root(), profile, software_fields), ConfigError,
       Catch::Matchers::Message("s.yaml:3:12: attention: missing key \"source\""));
 }
 
