@@ -299,22 +299,20 @@ class Init {
   // --- Sends and receives ----------------------------------------------------------------------
 
   void set_up_point_to_point() {
-    PointToPointInput input{.version = made_.version,
-                            .ranks = made_.ranks,
-                            .nodes = made_.nodes,
-                            .channels = made_.channels};
+    std::vector<PeerPath> peers;
     for_each_machine([&](const Machine& machine) {
-      add_peers(machine, input.peers);
+      add_peers(machine, peers);
       if (made_.nodes > 1) {
-        add_networks(machine, input.peers);
+        add_networks(machine, peers);
       }
     });
-    const PointToPointChannels channels = point_to_point_channels(input, options_.environment);
+    const PointToPointChannels channels =
+        point_to_point_channels(made_, peers, options_.environment);
     made_.p2p_channels = channels.channels;
     made_.p2p_channels_per_peer = channels.per_peer;
-    const bool all_nvlink =
-        std::all_of(input.peers.begin(), input.peers.end(),
-                    [](const PeerPath& peer) { return peer.kind == PeerPath::Kind::NvLink; });
+    const bool all_nvlink = std::all_of(peers.begin(), peers.end(), [](const PeerPath& peer) {
+      return peer.kind == PeerPath::Kind::NvLink;
+    });
     made_.p2p_chunk =
         point_to_point_chunk(made_.version, made_.nodes, all_nvlink, made_.min_compute_capability,
                              made_.cpu, options_.environment);

@@ -22,12 +22,7 @@ constexpr PeerPath kPcie{
 
 Communicator h100() {
   Communicator communicator = communicator_of(h100_node());
-  const auto found = point_to_point_channels({.version = Version::V2_30,
-                                              .ranks = 8,
-                                              .nodes = 1,
-                                              .channels = communicator.channels,
-                                              .peers = {kH100Peer}},
-                                             {});
+  const auto found = point_to_point_channels(communicator, {kH100Peer}, {});
   communicator.p2p_channels = found.channels;
   communicator.p2p_channels_per_peer = found.per_peer;
   communicator.p2p_chunk = point_to_point_chunk(Version::V2_30, 1, true, 90, CpuKind::Intel, {});
@@ -36,12 +31,12 @@ Communicator h100() {
 
 PointToPointChannels over_network(Version version, int ranks, int nodes,
                                   const Environment& environment = {}) {
-  return point_to_point_channels({.version = version,
-                                  .ranks = ranks,
-                                  .nodes = nodes,
-                                  .channels = 16,
-                                  .peers = {kH100Peer, kNic400}},
-                                 environment);
+  Communicator communicator;
+  communicator.version = version;
+  communicator.ranks = ranks;
+  communicator.nodes = nodes;
+  communicator.channels = 16;
+  return point_to_point_channels(communicator, {kH100Peer, kNic400}, environment);
 }
 
 TEST_CASE("eight H100 use more channels for larger sends", "[nccl][p2p]") {
@@ -90,10 +85,11 @@ TEST_CASE("over the network the number of channels depends on peers and release"
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).per_peer == 4);
   environment.min_p2p_channels = 33;
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).channels == 64);
-  REQUIRE(
-      point_to_point_channels(
-          {.version = Version::V2_30, .ranks = 4, .nodes = 1, .channels = 2, .peers = {kPcie}}, {})
-          .per_peer == 2);
+  Communicator pcie;
+  pcie.ranks = 4;
+  pcie.nodes = 1;
+  pcie.channels = 2;
+  REQUIRE(point_to_point_channels(pcie, {kPcie}, {}).per_peer == 2);
 }
 
 TEST_CASE("chunks of sends: NVLink, PCIe, network, and shorter for short messages", "[nccl][p2p]") {
