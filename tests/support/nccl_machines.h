@@ -49,7 +49,6 @@ inline void set_nvls(TunedMachine& machine, int heads, double intra, double inte
                      PathType type_inter) {
   machine.input.graphs.nvls =
       found_graph(GraphPattern::Nvls, heads, intra, inter, PathType::Nvl, type_inter);
-  machine.input.nvls_heads = heads;
   machine.input.nvswitch = true;
 }
 
@@ -250,7 +249,7 @@ inline Communicator communicator_of(const TunedMachine& machine,
                                        .nic_path = input.graphs.nvls->type_inter},
                                       environment);
     communicator.nvls_channels = nvls.channels;
-    communicator.nvls_heads = input.nvls_heads;
+    communicator.nvls_heads = input.graphs.nvls->channel_count;
     communicator.nvls_chunk = nvls.chunk;
     communicator.nvls_tree_chunk = nvls.tree_chunk;
   }

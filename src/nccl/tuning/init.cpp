@@ -258,7 +258,6 @@ class Init {
     input.greatest_compute_capability = greatest_compute_capability_;
     input.cpu = made_.cpu;
     input.graphs = made_.aligned;
-    input.nvls_heads = made_.nvls_heads;
     input.nvswitch = true;
     for_each_machine([&](const Machine& machine) {
       input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
