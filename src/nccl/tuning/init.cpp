@@ -240,14 +240,6 @@ class Init {
     return CpuKind::Intel;
   }
 
-  [[nodiscard]] int min_ranks_per_node() const {
-    int min = made_.ranks;
-    for (int node = 0; node < made_.nodes; ++node) {
-      min = std::min(min, made_.first_rank[as_index(node) + 1] - made_.first_rank[as_index(node)]);
-    }
-    return min;
-  }
-
   void tune() {
     TuningInput input;
     input.version = made_.version;
@@ -262,8 +254,7 @@ class Init {
     for_each_machine([&](const Machine& machine) {
       input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
     });
-    input.collnet = made_.aligned.collnet_chain.has_value() &&
-                    made_.nodes >= options_.environment.collnet_node_threshold;
+    input.collnet = made_.aligned.collnet_chain.has_value();
     made_.tuning = make_tuning_table(input, options_.environment);
   }
 
@@ -283,13 +274,7 @@ class Init {
     if (!made_.aligned.nvls) {
       return;
     }
-    const NvlsSetup setup = nvls_setup({.version = made_.version,
-                                        .compute_capability = made_.min_compute_capability,
-                                        .nodes = made_.nodes,
-                                        .min_ranks_per_node = min_ranks_per_node(),
-                                        .nic_bandwidth = made_.aligned.nvls->bw_inter,
-                                        .nic_path = made_.aligned.nvls->type_inter},
-                                       options_.environment);
+    const NvlsSetup setup = nvls_setup(made_, options_.environment);
     made_.nvls_channels = setup.channels;
     made_.nvls_chunk = setup.chunk;
     made_.nvls_tree_chunk = setup.tree_chunk;
