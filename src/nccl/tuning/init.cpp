@@ -297,9 +297,7 @@ class Init {
     const bool all_nvlink = std::all_of(peers.begin(), peers.end(), [](const PeerPath& peer) {
       return peer.kind == PeerPath::Kind::NvLink;
     });
-    made_.p2p_chunk =
-        point_to_point_chunk(made_.version, made_.nodes, all_nvlink, made_.min_compute_capability,
-                             made_.cpu, options_.environment);
+    made_.p2p_chunk = point_to_point_chunk(made_, all_nvlink, options_.environment);
   }
 
   // Each kind once.

@@ -117,12 +117,12 @@ PointToPointChannels point_to_point_channels(const Communicator& communicator,
   return result;
 }
 
-Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink, int compute_capability,
-                           CpuKind cpu, const Environment& environment) {
+Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
+                           const Environment& environment) {
   Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
-  if (nodes > 1) {
-    const bool large = version == Version::V2_30 && cpu == CpuKind::Arm &&
-                       gpu_generation(compute_capability).has_large_network_chunks;
+  if (communicator.nodes > 1) {
+    const bool large = communicator.version == Version::V2_30 && communicator.cpu == CpuKind::Arm &&
+                       gpu_generation(communicator.min_compute_capability).has_large_network_chunks;
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
   return std::min(chunk, Bytes(environment.simple_buffer.count() / kFifoSteps));

@@ -35,8 +35,7 @@ struct PointToPointChannels {
                                                            const Environment& environment);
 
 // A step of sends and receives with Simple. `all_nvlink`: all pairs of a single node.
-[[nodiscard]] Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink,
-                                         int compute_capability, CpuKind cpu,
+[[nodiscard]] Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
                                          const Environment& environment);
 
 // A rank sends to one peer and receives from another at once.

@@ -25,7 +25,7 @@ Communicator h100() {
   const auto found = point_to_point_channels(communicator, {kH100Peer}, {});
   communicator.p2p_channels = found.channels;
   communicator.p2p_channels_per_peer = found.per_peer;
-  communicator.p2p_chunk = point_to_point_chunk(Version::V2_30, 1, true, 90, CpuKind::Intel, {});
+  communicator.p2p_chunk = point_to_point_chunk(communicator, true, {});
   return communicator;
 }
 
@@ -93,15 +93,21 @@ TEST_CASE("over the network the number of channels depends on peers and release"
 }
 
 TEST_CASE("chunks of sends: NVLink, PCIe, network, and shorter for short messages", "[nccl][p2p]") {
-  const auto chunk = [](int nodes, bool nvlink, int capability, CpuKind cpu,
-                        const Environment& environment = {}) {
-    return point_to_point_chunk(Version::V2_30, nodes, nvlink, capability, cpu, environment);
+  Communicator made;
+  const auto chunk = [&](int nodes, bool nvlink, int capability, CpuKind cpu,
+                         const Environment& environment = {}) {
+    made.nodes = nodes;
+    made.min_compute_capability = capability;
+    made.cpu = cpu;
+    return point_to_point_chunk(made, nvlink, environment);
   };
   REQUIRE(chunk(1, true, 90, CpuKind::Intel) == kib(512));
   REQUIRE(chunk(1, false, 90, CpuKind::Intel) == kib(128));
   REQUIRE(chunk(2, true, 90, CpuKind::Intel) == kib(128));
   REQUIRE(chunk(2, true, 100, CpuKind::Arm) == kib(256));
-  REQUIRE(point_to_point_chunk(Version::V2_28, 2, true, 100, CpuKind::Arm, {}) == kib(128));
+  made.version = Version::V2_28;
+  REQUIRE(chunk(2, true, 100, CpuKind::Arm) == kib(128));
+  made.version = Version::V2_30;
   Environment environment;
   environment.simple_buffer = mib(1);
   REQUIRE(chunk(1, true, 90, CpuKind::Intel, environment) == kib(128));
