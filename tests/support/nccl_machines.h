@@ -18,8 +18,7 @@ namespace trainyard::nccl {
 
 struct TunedMachine {
   TuningInput input;
-  int channels = 0;            // Of collectives.
-  double nic_bandwidth = 0.0;  // GB/s
+  int channels = 0;  // Of collectives.
 };
 
 inline Graph found_graph(GraphPattern pattern, int channels, double intra, double inter,
@@ -49,7 +48,6 @@ inline void set_nvls(TunedMachine& machine, int heads, double intra, double inte
                      PathType type_inter) {
   machine.input.graphs.nvls =
       found_graph(GraphPattern::Nvls, heads, intra, inter, PathType::Nvl, type_inter);
-  machine.input.nvls_heads = heads;
   machine.input.nvswitch = true;
 }
 
@@ -71,7 +69,6 @@ inline TunedMachine h100_400g(int nodes) {
   graphs.ring.same_channels = false;
   graphs.tree = found_graph(GraphPattern::Tree, 8, 48, 48, PathType::Nvl, PathType::Pix);
   set_nvls(machine, 8, 40, 48, PathType::Pix);
-  machine.nic_bandwidth = 48;
   return machine;
 }
 
@@ -81,7 +78,6 @@ inline TunedMachine h100_200g(int nodes) {
   graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
   graphs.tree.bw_inter = 24;
   set_nvls(machine, 8, 24, 24, PathType::Pix);
-  machine.nic_bandwidth = 24;
   return machine;
 }
 
@@ -89,7 +85,6 @@ inline TunedMachine h100_200g(int nodes) {
 inline TunedMachine h100_4nics(int nodes) {
   TunedMachine machine = h100_200g(nodes);
   set_nvls(machine, 4, 48, 48, PathType::Pix);
-  machine.nic_bandwidth = 48;
   return machine;
 }
 
@@ -102,7 +97,6 @@ inline TunedMachine h100_16nics(int nodes) {
   graphs.tree.bw_intra = graphs.tree.bw_inter = 24;
   set_nvls(machine, 8, 24, 24, PathType::Pix);
   machine.channels = 32;
-  machine.nic_bandwidth = 24;
   return machine;
 }
 
@@ -128,7 +122,6 @@ inline TunedMachine b200_400g(int nodes) {
   graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pxn);
   graphs.tree = found_graph(GraphPattern::Tree, 8, 96, 48, PathType::Nvl, PathType::Pix);
   set_nvls(machine, 8, 48, 48, PathType::Pix);
-  machine.nic_bandwidth = 48;
   return machine;
 }
 
@@ -140,7 +133,6 @@ inline TunedMachine b200_800g(int nodes) {
   graphs.ring.same_channels = false;
   graphs.tree = found_graph(GraphPattern::Tree, 16, 48, 48, PathType::Nvl, PathType::Pix);
   set_nvls(machine, 8, 80, 96, PathType::Pix);
-  machine.nic_bandwidth = 96;
   return machine;
 }
 
@@ -162,7 +154,6 @@ inline TunedMachine a100_200g(int nodes) {
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 8, 24, 24, PathType::Nvl, PathType::Pxn);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 8, 24, 24, PathType::Nvl, PathType::Phb);
-  machine.nic_bandwidth = 24;
   return machine;
 }
 
@@ -173,7 +164,6 @@ inline TunedMachine a100_100g(int nodes) {
   GraphSet& graphs = machine.input.graphs;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 12;
   graphs.tree.bw_inter = 12;
-  machine.nic_bandwidth = 12;
   return machine;
 }
 
@@ -201,7 +191,6 @@ inline TunedMachine h100_1gpu(int nodes) {
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 2, 24, 24, PathType::Loc, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::Tree, 2, 48, 24, PathType::Loc, PathType::Pix);
-  machine.nic_bandwidth = 48;
   return machine;
 }
 
@@ -211,7 +200,6 @@ inline TunedMachine socket_1gpu(int nodes) {
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 1, 1.2, 1.2, PathType::Loc, PathType::Phb);
   graphs.tree = found_graph(GraphPattern::Tree, 1, 2.4, 1.2, PathType::Loc, PathType::Phb);
-  machine.nic_bandwidth = 1.25;
   return machine;
 }
 
@@ -242,15 +230,9 @@ inline Communicator communicator_of(const TunedMachine& machine,
   communicator.cpu = input.cpu;
   communicator.channels = machine.channels;
   if (input.graphs.nvls) {
-    const NvlsSetup nvls = nvls_setup({.version = input.version,
-                                       .compute_capability = input.min_compute_capability,
-                                       .nodes = input.nodes,
-                                       .min_ranks_per_node = ppn,
-                                       .nic_bandwidth = machine.nic_bandwidth,
-                                       .nic_path = input.graphs.nvls->type_inter},
-                                      environment);
+    const NvlsSetup nvls = nvls_setup(communicator, environment);
     communicator.nvls_channels = nvls.channels;
-    communicator.nvls_heads = input.nvls_heads;
+    communicator.nvls_heads = input.graphs.nvls->channel_count;
     communicator.nvls_chunk = nvls.chunk;
     communicator.nvls_tree_chunk = nvls.tree_chunk;
   }

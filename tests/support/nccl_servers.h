@@ -6,7 +6,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <string>
+#include <vector>
 
+#include "nccl/search/search.h"
+#include "sim/check.h"
 #include "topology/exchange/nccl_xml.h"
 
 namespace trainyard {
@@ -123,4 +126,15 @@ inline PlainServer pcie_server() {
           .nic_speed = 100'000};
 }
 
+namespace nccl {
+
+// The graphs of the hosts of one NVLink domain that NCCL takes for one node.
+inline GraphSet search_graphs(const std::vector<NcclSystem>& servers,
+                              const SearchOptions& options) {
+  const std::vector<MachinePart> parts = make_machines(servers, options);
+  CHECK(parts.size() == 1, "servers that are one node");
+  return search_graphs(parts.front().machine);
+}
+
+}  // namespace nccl
 }  // namespace trainyard

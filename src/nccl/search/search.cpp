@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/search/search.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,9 +8,9 @@
 #include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "nccl/search/channel_search.h"
-#include "sim/config_error.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -430,17 +428,6 @@ GraphSet search_graphs(const Machine& machine) {
                          .max_channels = std::min(kMaxNvlsHeads, machine.gpu_count())});
   }
   return graphs;
-}
-
-GraphSet search_graphs(const std::vector<NcclSystem>& servers, const SearchOptions& options) {
-  const std::vector<MachinePart> parts = make_machines(servers, options);
-  if (parts.size() > 1) {
-    throw ConfigError(fmt::format(
-        "the server: expected one node, found {}, because its NICs are faster than the way between "
-        "its GPUs; NCCL_NET_DISABLE_INTRA=1 makes one of them",
-        parts.size()));
-  }
-  return search_graphs(parts.front().machine);
 }
 
 }  // namespace trainyard::nccl

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "nccl/machine/machine.h"
 #include "nccl/search/graph.h"
@@ -22,10 +21,5 @@ namespace trainyard::nccl {
 // The graphs of one node, GPUs as local ranks and NICs by dev. NVLS and CollNet only where they are
 // enabled, possible and found.
 [[nodiscard]] GraphSet search_graphs(const Machine& machine);
-
-// The same for the hosts of one NVLink domain, mostly one. Throws what make_machines throws, and
-// ConfigError where NCCL would make several nodes of them: ask make_machines then.
-[[nodiscard]] GraphSet search_graphs(const std::vector<NcclSystem>& servers,
-                                     const SearchOptions& options);
 
 }  // namespace trainyard::nccl

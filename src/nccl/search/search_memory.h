@@ -20,7 +20,7 @@ struct SearchedNode {
   GraphSet graphs;
 };
 
-// Throws what make_machines and search_graphs throw.
+// Throws what make_machines throws.
 [[nodiscard]] std::vector<SearchedNode> search_nodes(const std::vector<NcclSystem>& files,
                                                      const SearchOptions& options);
 

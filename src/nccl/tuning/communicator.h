@@ -96,6 +96,13 @@ struct Communicator {
     }
     return max;
   }
+  [[nodiscard]] int min_ranks_per_node() const {
+    int min = ranks;
+    for (std::size_t node = 0; node + 1 < first_rank.size(); ++node) {
+      min = std::min(min, first_rank[node + 1] - first_rank[node]);
+    }
+    return min;
+  }
 };
 
 // Returns whether the two decide the same, on NICs that may have other numbers. Remarks do not

@@ -240,14 +240,6 @@ class Init {
     return CpuKind::Intel;
   }
 
-  [[nodiscard]] int min_ranks_per_node() const {
-    int min = made_.ranks;
-    for (int node = 0; node < made_.nodes; ++node) {
-      min = std::min(min, made_.first_rank[as_index(node) + 1] - made_.first_rank[as_index(node)]);
-    }
-    return min;
-  }
-
   void tune() {
     TuningInput input;
     input.version = made_.version;
@@ -258,13 +250,11 @@ class Init {
     input.greatest_compute_capability = greatest_compute_capability_;
     input.cpu = made_.cpu;
     input.graphs = made_.aligned;
-    input.nvls_heads = made_.nvls_heads;
     input.nvswitch = true;
     for_each_machine([&](const Machine& machine) {
       input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
     });
-    input.collnet = made_.aligned.collnet_chain.has_value() &&
-                    made_.nodes >= options_.environment.collnet_node_threshold;
+    input.collnet = made_.aligned.collnet_chain.has_value();
     made_.tuning = make_tuning_table(input, options_.environment);
   }
 
@@ -284,13 +274,7 @@ class Init {
     if (!made_.aligned.nvls) {
       return;
     }
-    const NvlsSetup setup = nvls_setup({.version = made_.version,
-                                        .compute_capability = made_.min_compute_capability,
-                                        .nodes = made_.nodes,
-                                        .min_ranks_per_node = min_ranks_per_node(),
-                                        .nic_bandwidth = made_.aligned.nvls->bw_inter,
-                                        .nic_path = made_.aligned.nvls->type_inter},
-                                       options_.environment);
+    const NvlsSetup setup = nvls_setup(made_, options_.environment);
     made_.nvls_channels = setup.channels;
     made_.nvls_chunk = setup.chunk;
     made_.nvls_tree_chunk = setup.tree_chunk;
@@ -299,25 +283,21 @@ class Init {
   // --- Sends and receives ----------------------------------------------------------------------
 
   void set_up_point_to_point() {
-    PointToPointInput input{.version = made_.version,
-                            .ranks = made_.ranks,
-                            .nodes = made_.nodes,
-                            .channels = made_.channels};
+    std::vector<PeerPath> peers;
     for_each_machine([&](const Machine& machine) {
-      add_peers(machine, input.peers);
+      add_peers(machine, peers);
       if (made_.nodes > 1) {
-        add_networks(machine, input.peers);
+        add_networks(machine, peers);
       }
     });
-    const PointToPointChannels channels = point_to_point_channels(input, options_.environment);
+    const PointToPointChannels channels =
+        point_to_point_channels(made_, peers, options_.environment);
     made_.p2p_channels = channels.channels;
     made_.p2p_channels_per_peer = channels.per_peer;
-    const bool all_nvlink =
-        std::all_of(input.peers.begin(), input.peers.end(),
-                    [](const PeerPath& peer) { return peer.kind == PeerPath::Kind::NvLink; });
-    made_.p2p_chunk =
-        point_to_point_chunk(made_.version, made_.nodes, all_nvlink, made_.min_compute_capability,
-                             made_.cpu, options_.environment);
+    const bool all_nvlink = std::all_of(peers.begin(), peers.end(), [](const PeerPath& peer) {
+      return peer.kind == PeerPath::Kind::NvLink;
+    });
+    made_.p2p_chunk = point_to_point_chunk(made_, all_nvlink, options_.environment);
   }
 
   // Each kind once.

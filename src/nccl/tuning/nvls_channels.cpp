@@ -10,27 +10,28 @@ namespace {
 
 // Applies the newest release's tuning on several nodes from compute capability 100 on
 // (ncclNvlsTreeSm100Tuning). A tree chunk of zero represents the general rule.
-void tune_blackwell_nodes(const NvlsInput& input, NvlsSetup& setup) {
+void tune_blackwell_nodes(const Communicator& communicator, NvlsSetup& setup) {
   constexpr double kNic400 = 48.0;  // GB/s that the search finds for a NIC of 400 Gb/s
   constexpr double kNic800 = 96.0;
-  const int ppn = input.min_ranks_per_node;
-  const bool near = input.nic_path <= PathType::Pxb;
-  if (input.nodes == 2 && input.nic_bandwidth >= kNic400) {
+  const Graph& graph = *communicator.aligned.nvls;
+  const int ppn = communicator.min_ranks_per_node();
+  const bool near = graph.type_inter <= PathType::Pxb;
+  if (communicator.nodes == 2 && graph.bw_inter >= kNic400) {
     setup.channels = 32;
     setup.tree_chunk = kib(128);
     if (ppn <= 4) {
       setup.chunk = setup.tree_chunk = kib(256);
-    } else if (ppn >= 16 || (ppn <= 8 && near && input.nic_bandwidth < kNic800)) {
+    } else if (ppn >= 16 || (ppn <= 8 && near && graph.bw_inter < kNic800)) {
       setup.tree_chunk = kib(64);
     }
-  } else if (input.nic_bandwidth >= kNic800) {
+  } else if (graph.bw_inter >= kNic800) {
     setup.channels = ppn <= 8 ? 24 : 32;
     if (ppn <= 8) {
       setup.chunk = setup.tree_chunk = kib(256);
     } else {
       setup.tree_chunk = ppn < 32 ? kib(128) : kib(64);
     }
-  } else if (input.nic_bandwidth >= kNic400) {
+  } else if (graph.bw_inter >= kNic400) {
     setup.channels = 24;
     setup.tree_chunk = near ? kib(64) : kib(128);
   }
@@ -38,15 +39,15 @@ void tune_blackwell_nodes(const NvlsInput& input, NvlsSetup& setup) {
 
 }  // namespace
 
-NvlsSetup nvls_setup(const NvlsInput& input, const Environment& environment) {
-  const bool blackwell = gpu_generation(input.compute_capability).has_more_nvls_channels;
-  NvlsSetup setup{.channels = !blackwell        ? 16
-                              : input.nodes > 1 ? 32
-                                                : 24,
+NvlsSetup nvls_setup(const Communicator& communicator, const Environment& environment) {
+  const bool blackwell = gpu_generation(communicator.min_compute_capability).has_more_nvls_channels;
+  NvlsSetup setup{.channels = !blackwell               ? 16
+                              : communicator.nodes > 1 ? 32
+                                                       : 24,
                   .chunk = kib(128),
                   .tree_chunk = Bytes(0)};
-  if (blackwell && input.nodes > 1 && input.version == Version::V2_30) {
-    tune_blackwell_nodes(input, setup);
+  if (blackwell && communicator.nodes > 1 && communicator.version == Version::V2_30) {
+    tune_blackwell_nodes(communicator, setup);
   }
   setup.channels = std::clamp(environment.nvls_channels.value_or(setup.channels),
                               environment.min_ctas, environment.max_ctas);
@@ -54,7 +55,7 @@ NvlsSetup nvls_setup(const NvlsInput& input, const Environment& environment) {
   if (environment.nvls_tree_max_chunk) {
     setup.tree_chunk = *environment.nvls_tree_max_chunk;
   } else if (setup.tree_chunk == Bytes(0)) {
-    setup.tree_chunk = input.nodes >= 4 ? kib(64) : setup.chunk;
+    setup.tree_chunk = communicator.nodes >= 4 ? kib(64) : setup.chunk;
   }
   return setup;
 }

@@ -23,15 +23,15 @@ int power_of_two_up(int value) {
 
 // Releases up to 2.28 take two channels, fewer where many peers share them, at least one for each
 // NIC.
-int network_channels_old(const PointToPointInput& input, const PeerPath& peer, int channels) {
+int network_channels_old(const Communicator& communicator, const PeerPath& peer, int channels) {
   int per_peer = 2;
-  while (per_peer > 1 && per_peer * input.ranks > 4 * channels) {
+  while (per_peer > 1 && per_peer * communicator.ranks > 4 * channels) {
     per_peer /= 2;
   }
   return std::max(peer.nics, per_peer);
 }
 
-int channels_to(const PointToPointInput& input, const PeerPath& peer, int channels,
+int channels_to(const Communicator& communicator, const PeerPath& peer, int channels,
                 const Environment& environment) {
   switch (peer.kind) {
     case PeerPath::Kind::NvLink:
@@ -45,8 +45,8 @@ int channels_to(const PointToPointInput& input, const PeerPath& peer, int channe
   if (environment.channels_per_net_peer) {
     return *environment.channels_per_net_peer;
   }
-  if (input.version != Version::V2_30) {
-    return network_channels_old(input, peer, channels);
+  if (communicator.version != Version::V2_30) {
+    return network_channels_old(communicator, peer, channels);
   }
   return std::max(peer.nics, divide_up(static_cast<int>(peer.bandwidth),
                                        environment.p2p_per_channel_net_bandwidth));
@@ -94,21 +94,22 @@ int parts_for(const Communicator& communicator, std::int64_t bytes) {
 
 }  // namespace
 
-PointToPointChannels point_to_point_channels(const PointToPointInput& input,
+PointToPointChannels point_to_point_channels(const Communicator& communicator,
+                                             const std::vector<PeerPath>& peers,
                                              const Environment& environment) {
-  CHECK(!input.peers.empty(), "a communicator without peers");
+  CHECK(!peers.empty(), "a communicator without peers");
   PointToPointChannels result;
-  result.channels = power_of_two_up(std::max(std::min(input.channels, environment.max_p2p_channels),
-                                             environment.min_p2p_channels));
+  result.channels = power_of_two_up(std::max(
+      std::min(communicator.channels, environment.max_p2p_channels), environment.min_p2p_channels));
   int per_peer = std::numeric_limits<int>::max();
-  for (const PeerPath& peer : input.peers) {
-    per_peer = std::min(per_peer, channels_to(input, peer, result.channels, environment));
+  for (const PeerPath& peer : peers) {
+    per_peer = std::min(per_peer, channels_to(communicator, peer, result.channels, environment));
   }
   per_peer = std::min(power_of_two_up(std::min(per_peer, result.channels)), result.channels);
-  if (input.nodes > 1 && input.version == Version::V2_30) {
-    const int peers = environment.p2p_max_peers.value_or(input.ranks);
+  if (communicator.nodes > 1 && communicator.version == Version::V2_30) {
+    const int max_peers = environment.p2p_max_peers.value_or(communicator.ranks);
     while (per_peer > 1 &&
-           std::int64_t{per_peer} * divide_up(peers, kPairsPerBatch) > result.channels) {
+           std::int64_t{per_peer} * divide_up(max_peers, kPairsPerBatch) > result.channels) {
       per_peer /= 2;
     }
   }
@@ -116,12 +117,12 @@ PointToPointChannels point_to_point_channels(const PointToPointInput& input,
   return result;
 }
 
-Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink, int compute_capability,
-                           CpuKind cpu, const Environment& environment) {
+Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
+                           const Environment& environment) {
   Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
-  if (nodes > 1) {
-    const bool large = version == Version::V2_30 && cpu == CpuKind::Arm &&
-                       gpu_generation(compute_capability).has_large_network_chunks;
+  if (communicator.nodes > 1) {
+    const bool large = communicator.version == Version::V2_30 && communicator.cpu == CpuKind::Arm &&
+                       gpu_generation(communicator.min_compute_capability).has_large_network_chunks;
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
   return std::min(chunk, Bytes(environment.simple_buffer.count() / kFifoSteps));

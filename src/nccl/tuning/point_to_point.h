@@ -23,25 +23,19 @@ struct PeerPath {
   int nics = 0;                 // Network: of the GPU.
 };
 
-struct PointToPointInput {
-  Version version = kNewestVersion;
-  int ranks = 2;
-  int nodes = 1;
-  int channels = 1;                  // Channels of collectives.
-  std::vector<PeerPath> peers = {};  // Each kind of pair that occurs at least once.
-};
-
 struct PointToPointChannels {
   int channels = 1;  // Both are powers of two.
   int per_peer = 1;  // At most, of one send.
 };
 
-[[nodiscard]] PointToPointChannels point_to_point_channels(const PointToPointInput& input,
+// Takes version, ranks, nodes and channels of collectives from the communicator. `peers`: each kind
+// of pair that occurs at least once.
+[[nodiscard]] PointToPointChannels point_to_point_channels(const Communicator& communicator,
+                                                           const std::vector<PeerPath>& peers,
                                                            const Environment& environment);
 
 // A step of sends and receives with Simple. `all_nvlink`: all pairs of a single node.
-[[nodiscard]] Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink,
-                                         int compute_capability, CpuKind cpu,
+[[nodiscard]] Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
                                          const Environment& environment);
 
 // A rank sends to one peer and receives from another at once.

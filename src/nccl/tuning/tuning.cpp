@@ -127,7 +127,7 @@ class Model {
     if (environment_.pat_enable != 2) {
       return environment_.pat_enable == 1;
     }
-    return input_.nodes == input_.ranks && input_.host_network;
+    return input_.nodes == input_.ranks;
   }
 
   // Returns false for what NCCL switches off although the graph would allow it, or what the user
@@ -153,20 +153,14 @@ class Model {
       case Algorithm::CollNetDirect:
         return collnet() && protocol == Protocol::Simple && input_.nvswitch &&
                input_.max_ranks_per_node <= kMaxDirectArity &&
-               (!gathers_or_scatters(function) || !several || gathers_in_network());
+               !(gathers_or_scatters(function) && several);
       case Algorithm::NvlsTree:
         return several;
       case Algorithm::Nvls:
         break;
     }
-    return (!several || collnet()) &&
-           (function == Function::AllReduce ||
-            (input_.max_ranks_per_node <= kMaxNvlsArity && (!several || gathers_in_network())));
-  }
-
-  [[nodiscard]] bool gathers_in_network() const {
-    return collnet() && input_.collnet_gather_scatter &&
-           input_.max_ranks_per_node <= input_.nvls_heads;
+    return (!several || collnet()) && (function == Function::AllReduce ||
+                                       (input_.max_ranks_per_node <= kMaxNvlsArity && !several));
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {

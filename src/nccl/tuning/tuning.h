@@ -25,12 +25,8 @@ struct TuningInput {
   // The least over all ranks. `tree.pattern` is Tree where any node uses it. Without `nvls` there
   // is no NVLS and no NVLSTree.
   GraphSet graphs = {};
-  int nvls_heads = 0;        // Heads of one node.
-  bool nvswitch = false;     // All GPUs of a node are on one.
-  bool host_network = true;  // The network needs no code on the GPU.
-  // The network adds up in its switches (SHARP); whether it also gathers and scatters.
-  bool collnet = false;
-  bool collnet_gather_scatter = false;
+  bool nvswitch = false;  // All GPUs of a node are on one.
+  bool collnet = false;   // The network adds up in its switches (SHARP), but does not gather there.
 };
 
 // `input.ranks` must be at least 2.

@@ -138,11 +138,9 @@ Table rows_of(const RunComparison& comparison) {
 Json comparison_json(const std::vector<ComparedValue>& values) {
   Json json = Json::array();
   for (const ComparedValue& value : values) {
-    Json one;
-    one["key"] = value.key;
-    one["a"] = value.before.empty() ? Json(nullptr) : Json(value.before);
-    one["b"] = value.after.empty() ? Json(nullptr) : Json(value.after);
-    json.push_back(std::move(one));
+    json.push_back({{"key", value.key},
+                    {"a", value.before.empty() ? Json(nullptr) : Json(value.before)},
+                    {"b", value.after.empty() ? Json(nullptr) : Json(value.after)}});
   }
   return json;
 }
@@ -150,11 +148,10 @@ Json comparison_json(const std::vector<ComparedValue>& values) {
 Json times_json(const std::vector<ComparedTime>& times) {
   Json json = Json::array();
   for (const ComparedTime& time : times) {
-    Json one;
-    one["label"] = time.label;
-    one["a_ps"] = time.before.picoseconds();
-    one["b_ps"] = time.after.picoseconds();
-    one["difference_ps"] = (time.after - time.before).picoseconds();
+    Json one{{"label", time.label},
+             {"a_ps", time.before.picoseconds()},
+             {"b_ps", time.after.picoseconds()},
+             {"difference_ps", (time.after - time.before).picoseconds()}};
     if (!time.before_how.empty() || !time.after_how.empty()) {
       one["a_how"] = time.before_how;
       one["b_how"] = time.after_how;

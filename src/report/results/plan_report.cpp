@@ -348,7 +348,7 @@ Json kinds_json(const nccl::Communicator& communicator) {
   return kinds;
 }
 
-Json channels_json(const nccl::Communicator& communicator) {
+void add_channel_details(const nccl::Communicator& communicator, Document& document) {
   Json rings = Json::array();
   for (const nccl::RingChannel& ring : communicator.rings) {
     rings.push_back(ring.order);
@@ -357,7 +357,8 @@ Json channels_json(const nccl::Communicator& communicator) {
   for (const nccl::TreeChannel& tree : communicator.trees) {
     trees.push_back({{"up", tree.up}, {"down", tree.down}});
   }
-  return {{"rings", std::move(rings)}, {"trees", std::move(trees)}};
+  document.add_detail("rings", std::move(rings));
+  document.add_detail("trees", std::move(trees));
 }
 
 Json tuning_json(const nccl::TuningTable& table) {
@@ -439,10 +440,7 @@ Document document_of(const PlanReport& report) {
   for (const auto& [key, value] : details) {
     document.add_detail(key, value);
   }
-  const Json channels = channels_json(made);
-  for (const auto& [key, value] : channels.items()) {
-    document.add_detail(key, value);
-  }
+  add_channel_details(made, document);
   document.add_detail("tuning", tuning_json(made.tuning));
   document.add_table("Search: channels of one node, bandwidth of each", search_table(made));
   add_channels(made, document);

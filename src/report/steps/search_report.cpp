@@ -36,12 +36,7 @@ bool has_experts(const SearchReport& report) {
   });
 }
 
-struct Place {
-  std::string text;
-  CellValue value;
-};
-
-void add_plan_fields(const SearchReport& report, const FoundPlan& found, const Place& place,
+void add_plan_fields(const SearchReport& report, const FoundPlan& found, const Cell& place,
                      std::vector<Field>& fields) {
   const ParallelPlan& plan = found.timed.plan;
   const auto add = [&](const char* name, const char* key, Cell cell, Shown shown = Shown::All) {
@@ -52,7 +47,7 @@ void add_plan_fields(const SearchReport& report, const FoundPlan& found, const P
   };
   const Shown of_experts = has_experts(report) ? Shown::All : Shown::Programs;
   add("GPUs", "gpus", Cell::count(plan.ranks()));
-  add("#", "place", {place.text, place.value});
+  add("#", "place", place);
   add("TP", "tp", Cell::count(plan.tensor));
   add("SP", "sp", Cell::yes_no(plan.has_sequence_parallelism));
   add("CP", "cp", Cell::count(plan.context));
@@ -115,7 +110,7 @@ void add_cost_fields(const ClusterCosts& costs, const FoundPlan& found,
 }
 
 std::vector<Field> fields_of(const SearchReport& report, const SearchOfSize& size,
-                             const FoundPlan& found, const Place& place) {
+                             const FoundPlan& found, const Cell& place) {
   std::vector<Field> fields;
   add_plan_fields(report, found, place, fields);
   add_result_fields(report, found, fields);
@@ -132,7 +127,7 @@ Table table_of(const SearchReport& report) {
     columns.push_back(std::move(column));
   }
   Table table(std::move(columns));
-  const auto add = [&](const SearchOfSize& size, const FoundPlan& found, const Place& place) {
+  const auto add = [&](const SearchOfSize& size, const FoundPlan& found, const Cell& place) {
     std::vector<Cell> row;
     for (auto& [column, cell] : fields_of(report, size, found, place)) {
       row.push_back(std::move(cell));

@@ -6,20 +6,30 @@
 namespace trainyard::nccl {
 namespace {
 
-NvlsInput blackwell(int nodes, int ppn, double nic, PathType path = PathType::Pix) {
-  return {.version = Version::V2_30,
-          .compute_capability = 100,
-          .nodes = nodes,
-          .min_ranks_per_node = ppn,
-          .nic_bandwidth = nic,
-          .nic_path = path};
+Communicator with_nvls(int capability, int nodes, int ppn, double nic = 0.0,
+                       PathType path = PathType::Pix) {
+  Communicator communicator;
+  communicator.ranks = nodes * ppn;
+  communicator.nodes = nodes;
+  for (int node = 0; node <= nodes; ++node) {
+    communicator.first_rank.push_back(node * ppn);
+  }
+  communicator.min_compute_capability = capability;
+  communicator.aligned.nvls = Graph{.bw_inter = nic, .type_inter = path};
+  return communicator;
+}
+
+Communicator hopper(int nodes) {
+  return with_nvls(90, nodes, 8);
+}
+
+Communicator blackwell(int nodes, int ppn, double nic, PathType path = PathType::Pix) {
+  return with_nvls(100, nodes, ppn, nic, path);
 }
 
 TEST_CASE("NVLS has 16 channels on Hopper, 24 and 32 on Blackwell", "[nccl][nvls]") {
-  NvlsInput input;
-  REQUIRE(nvls_setup(input, {}).channels == 16);
-  input.nodes = 16;
-  REQUIRE(nvls_setup(input, {}).channels == 16);
+  REQUIRE(nvls_setup(hopper(1), {}).channels == 16);
+  REQUIRE(nvls_setup(hopper(16), {}).channels == 16);
   REQUIRE(nvls_setup(blackwell(1, 8, 0), {}).channels == 24);
   REQUIRE(nvls_setup(blackwell(4, 8, 24), {}).channels == 32);
   REQUIRE(nvls_setup(blackwell(2, 8, 48), {}).channels == 32);
@@ -29,7 +39,7 @@ TEST_CASE("NVLS has 16 channels on Hopper, 24 and 32 on Blackwell", "[nccl][nvls
 }
 
 TEST_CASE("older releases do not look at the NIC", "[nccl][nvls]") {
-  NvlsInput input = blackwell(4, 8, 96);
+  Communicator input = blackwell(4, 8, 96);
   input.version = Version::V2_28;
   REQUIRE(nvls_setup(input, {}).channels == 32);
   REQUIRE(nvls_setup(input, {}).chunk == kib(128));
@@ -37,11 +47,8 @@ TEST_CASE("older releases do not look at the NIC", "[nccl][nvls]") {
 }
 
 TEST_CASE("chunks of NVLSTree follow nodes, NICs and ranks per node", "[nccl][nvls]") {
-  NvlsInput hopper;
-  hopper.nodes = 3;
-  REQUIRE(nvls_setup(hopper, {}).tree_chunk == kib(128));
-  hopper.nodes = 4;
-  REQUIRE(nvls_setup(hopper, {}).tree_chunk == kib(64));
+  REQUIRE(nvls_setup(hopper(3), {}).tree_chunk == kib(128));
+  REQUIRE(nvls_setup(hopper(4), {}).tree_chunk == kib(64));
   REQUIRE(nvls_setup(blackwell(2, 4, 48), {}).chunk == kib(256));
   REQUIRE(nvls_setup(blackwell(2, 8, 48), {}).tree_chunk == kib(64));
   REQUIRE(nvls_setup(blackwell(2, 8, 48, PathType::Pxn), {}).tree_chunk == kib(128));
@@ -57,12 +64,12 @@ TEST_CASE("variables win over the rules of NVLS, and the limits of CTAs over the
   Environment environment;
   environment.nvls_channels = 20;
   environment.nvls_chunk = kib(512);
-  REQUIRE(nvls_setup(NvlsInput(), environment).channels == 20);
-  REQUIRE(nvls_setup(NvlsInput(), environment).tree_chunk == kib(512));
+  REQUIRE(nvls_setup(hopper(1), environment).channels == 20);
+  REQUIRE(nvls_setup(hopper(1), environment).tree_chunk == kib(512));
   environment.max_ctas = 8;
   environment.nvls_tree_max_chunk = kib(32);
-  REQUIRE(nvls_setup(NvlsInput(), environment).channels == 8);
-  REQUIRE(nvls_setup(NvlsInput(), environment).tree_chunk == kib(32));
+  REQUIRE(nvls_setup(hopper(1), environment).channels == 8);
+  REQUIRE(nvls_setup(hopper(1), environment).tree_chunk == kib(32));
 }
 
 }  // namespace

@@ -22,26 +22,21 @@ constexpr PeerPath kPcie{
 
 Communicator h100() {
   Communicator communicator = communicator_of(h100_node());
-  const auto found = point_to_point_channels({.version = Version::V2_30,
-                                              .ranks = 8,
-                                              .nodes = 1,
-                                              .channels = communicator.channels,
-                                              .peers = {kH100Peer}},
-                                             {});
+  const auto found = point_to_point_channels(communicator, {kH100Peer}, {});
   communicator.p2p_channels = found.channels;
   communicator.p2p_channels_per_peer = found.per_peer;
-  communicator.p2p_chunk = point_to_point_chunk(Version::V2_30, 1, true, 90, CpuKind::Intel, {});
+  communicator.p2p_chunk = point_to_point_chunk(communicator, true, {});
   return communicator;
 }
 
 PointToPointChannels over_network(Version version, int ranks, int nodes,
                                   const Environment& environment = {}) {
-  return point_to_point_channels({.version = version,
-                                  .ranks = ranks,
-                                  .nodes = nodes,
-                                  .channels = 16,
-                                  .peers = {kH100Peer, kNic400}},
-                                 environment);
+  Communicator communicator;
+  communicator.version = version;
+  communicator.ranks = ranks;
+  communicator.nodes = nodes;
+  communicator.channels = 16;
+  return point_to_point_channels(communicator, {kH100Peer, kNic400}, environment);
 }
 
 TEST_CASE("eight H100 use more channels for larger sends", "[nccl][p2p]") {
@@ -90,22 +85,29 @@ TEST_CASE("over the network the number of channels depends on peers and release"
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).per_peer == 4);
   environment.min_p2p_channels = 33;
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).channels == 64);
-  REQUIRE(
-      point_to_point_channels(
-          {.version = Version::V2_30, .ranks = 4, .nodes = 1, .channels = 2, .peers = {kPcie}}, {})
-          .per_peer == 2);
+  Communicator pcie;
+  pcie.ranks = 4;
+  pcie.nodes = 1;
+  pcie.channels = 2;
+  REQUIRE(point_to_point_channels(pcie, {kPcie}, {}).per_peer == 2);
 }
 
 TEST_CASE("chunks of sends: NVLink, PCIe, network, and shorter for short messages", "[nccl][p2p]") {
-  const auto chunk = [](int nodes, bool nvlink, int capability, CpuKind cpu,
-                        const Environment& environment = {}) {
-    return point_to_point_chunk(Version::V2_30, nodes, nvlink, capability, cpu, environment);
+  Communicator made;
+  const auto chunk = [&](int nodes, bool nvlink, int capability, CpuKind cpu,
+                         const Environment& environment = {}) {
+    made.nodes = nodes;
+    made.min_compute_capability = capability;
+    made.cpu = cpu;
+    return point_to_point_chunk(made, nvlink, environment);
   };
   REQUIRE(chunk(1, true, 90, CpuKind::Intel) == kib(512));
   REQUIRE(chunk(1, false, 90, CpuKind::Intel) == kib(128));
   REQUIRE(chunk(2, true, 90, CpuKind::Intel) == kib(128));
   REQUIRE(chunk(2, true, 100, CpuKind::Arm) == kib(256));
-  REQUIRE(point_to_point_chunk(Version::V2_28, 2, true, 100, CpuKind::Arm, {}) == kib(128));
+  made.version = Version::V2_28;
+  REQUIRE(chunk(2, true, 100, CpuKind::Arm) == kib(128));
+  made.version = Version::V2_30;
   Environment environment;
   environment.simple_buffer = mib(1);
   REQUIRE(chunk(1, true, 90, CpuKind::Intel, environment) == kib(128));

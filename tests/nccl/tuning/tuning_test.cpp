@@ -219,17 +219,13 @@ TEST_CASE("CollNet is there when network, variable and number of nodes allow it"
   Environment environment;
   REQUIRE(all_reduce_tuning(machine, Algorithm::CollNetChain) == "- - -");
   environment.collnet_enable = true;
-  TuningTable table = make_tuning_table(machine.input, environment);
+  const TuningTable table = make_tuning_table(machine.input, environment);
   // 2 * 7 * 2.8 + 30; half of 8 * 48.
   REQUIRE(row(table, Function::AllReduce, Algorithm::CollNetChain) == "- - 69.2/192.0");
   // 2 * (3.7 + 7 * 0.4) + 31; half of 8 * 40 * 0.85.
   REQUIRE(row(table, Function::AllReduce, Algorithm::CollNetDirect) == "- - 44.0/136.0");
   REQUIRE(row(table, Function::AllReduce, Algorithm::Nvls) == "- - 43.0/204.8");
   REQUIRE(row(table, Function::AllGather, Algorithm::CollNetDirect) == "- - -");
-  machine.input.collnet_gather_scatter = true;
-  table = make_tuning_table(machine.input, environment);
-  // 8 * min(40, 0.9 * 48).
-  REQUIRE(row(table, Function::AllGather, Algorithm::CollNetDirect) == "- - 44.0/320.0");
   environment.collnet_node_threshold = 3;
   REQUIRE(row(make_tuning_table(machine.input, environment), Function::AllReduce,
               Algorithm::CollNetChain) == "- - -");
