@@ -41,7 +41,7 @@ std::string one_line(const ConfigNode& node) {
 
 constexpr Via kName{Text{}, one_line};
 constexpr Whole kSeed{0, kMaxTrafficSeed};
-constexpr Whole kPriority{0, 7};
+constexpr Whole kFlowPriority{0, 7};
 constexpr Whole kFlowCount{1, kMaxTrafficFlows};
 
 void round_rows(Fields& fields, Rounds& rounds) {
@@ -150,7 +150,7 @@ class Rows {
     std::size_t index = 0;
     fields.required("kind", index, Choice{kNames}, "Pattern of the flows.");
     fields.required("name", group.name, kName, "A name that no other group has.");
-    fields.optional("priority", group.priority, kPriority, "Priority of the packets.");
+    fields.optional("priority", group.priority, kFlowPriority, "Priority of the packets.");
     fields.optional("start", group.start, NearTime{}, "When it begins: 0.");
     group.seed = seed_;
     fields.optional("seed", group.seed, kSeed, "Seed of what it draws: that of the file.");
@@ -381,7 +381,8 @@ class Rows {
   void flow(Fields& fields, FlowStart& flow, std::optional<Bytes> usual) const {
     fields.required("source", flow.source, device(), "Device that sends.");
     fields.required("target", flow.target, device(), "Device that receives.");
-    fields.optional("priority", flow.priority, kPriority, "Priority of its packets: the group's.");
+    fields.optional("priority", flow.priority, kFlowPriority,
+                    "Priority of its packets: the group's.");
     fields.check([&](const ConfigNode& node) {
       if (flow.source == flow.target) {
         node.required("target").fail("another device than the source",
