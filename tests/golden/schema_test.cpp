@@ -18,6 +18,8 @@
 #include "calibration/predict/profile_constants.h"
 #include "calibration/predict/validation_case.h"
 #include "calibration/training/step_values.h"
+#include "calibration/training/training_case.h"
+#include "calibration/training/training_rows.h"
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
 #include "hw/control/control_profile.h"
@@ -74,6 +76,11 @@ std::vector<Kind> kinds() {
       {"nccl-case", "A measured collective and what it ran on",
        schema_of<LoadedCase>(
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+      {"training-table", "Measured training steps",
+       schema_of<TrainingTable>(training_table_fields)},
+      {"training-case", "Measured training steps and what they ran on",
+       schema_of<std::monostate>(
+           [](Fields& fields, std::monostate&) { training_case_fields(fields); })},
       {"budgets", "Errors that validation may not exceed", schema_of<Budgets>(budget_fields)},
       {"intervals", "Intervals of predicted times",
        schema_of<Intervals>([](Fields& fields, Intervals& read) { read.fields(fields); })},

@@ -20,8 +20,7 @@ import yaml
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
-    "validation/cases/training/", "validation/pipeline/",
-    "validation/training/", "validation/transport/",
+    "validation/pipeline/", "validation/training/memory/", "validation/transport/",
 )
 
 

@@ -189,13 +189,6 @@ void Intervals::fields(Fields& fields) {
       bands_[{family, regime}] = band;
     }
   }
-  fields.check([&](const ConfigNode& root) {
-    for (const SizeRegime regime : kSizeRegimes) {
-      if (!bands_.contains({std::string(kUnlikeAny), regime})) {
-        root.fail(fmt::format("expected bands.{}.{}, found none", kUnlikeAny, to_string(regime)));
-      }
-    }
-  });
 }
 
 Intervals Intervals::load(const std::filesystem::path& file) {
@@ -204,6 +197,12 @@ Intervals Intervals::load(const std::filesystem::path& file) {
   read_fields(document.root(), intervals,
               [](Fields& fields, Intervals& read) { read.fields(fields); });
   document.finish();
+  for (const SizeRegime regime : kSizeRegimes) {
+    if (!intervals.bands_.contains({std::string(kUnlikeAny), regime})) {
+      document.root().fail(
+          fmt::format("expected bands.{}.{}, found none", kUnlikeAny, to_string(regime)));
+    }
+  }
   return intervals;
 }
 

@@ -21,18 +21,15 @@ std::regex pattern_of(const ConfigNode& node) {
   }
 }
 
-// Rows whose ids hold the expression; every row without it.
-std::regex rows_of(const ConfigNode& node) {
-  const auto rows = node.optional("rows");
-  return rows ? pattern_of(*rows) : std::regex("");
-}
+constexpr Via kPattern{Text{}, pattern_of};
 
 // A rule of a case: what it says about the rows that hold the expression.
 struct CaseRule {
   enum class Kind : std::uint8_t { Model, Correct, Assume, Exclude };
   Kind kind = Kind::Model;
-  std::regex pattern;  // Held against the name of the model, or the id of the row.
-  ConfigNode node;
+  // Held against the name of the model, or the id of the row.
+  std::regex pattern = std::regex("");
+  std::optional<ConfigNode> node = {};
   TrainingFields fields = {};
   std::string reason = {};  // Reason of an exclusion.
   bool is_used = false;
@@ -45,30 +42,40 @@ struct CaseRule {
 using CaseRules = std::vector<CaseRule>;
 
 // Corrections come before assumptions.
-CaseRules read_rules(const ConfigNode& root) {
+void rule_fields(Fields& fields, CaseRules& rules) {
   using Kind = CaseRule::Kind;
-  CaseRules rules;
-  for (const auto& [key, kind] :
-       {std::pair("models", Kind::Model), std::pair("correct", Kind::Correct),
-        std::pair("assume", Kind::Assume), std::pair("exclude_rows", Kind::Exclude)}) {
-    const auto list = root.optional(key);
-    for (const ConfigNode& node : list ? list->items() : std::vector<ConfigNode>{}) {
-      CaseRule rule{.kind = kind, .pattern = {}, .node = node};
-      if (kind == Kind::Exclude) {
-        rule.pattern = pattern_of(node.required("rows"));
-        rule.reason = node.required("reason").as_string();
-      } else if (kind == Kind::Model) {
-        rule.pattern = pattern_of(node.required("name"));
-        rule.fields = read_training_fields(node);
+  struct ListOfRules {
+    std::string_view key;
+    Kind kind;
+    std::string_view text;
+  };
+  static constexpr std::array kLists{
+      ListOfRules{"models", Kind::Model, "What models of the source are."},
+      ListOfRules{"correct", Kind::Correct, "What replaces what the source says."},
+      ListOfRules{"assume", Kind::Assume, "What the source does not say."},
+      ListOfRules{"exclude_rows", Kind::Exclude, "Rows that are left out."}};
+  for (const ListOfRules& list : kLists) {
+    const auto row = [&](Fields& inner, CaseRule& rule) {
+      rule.kind = list.kind;
+      inner.check([&](const ConfigNode& node) { rule.node = node; });
+      if (list.kind == Kind::Model) {
+        inner.required("name", rule.pattern, kPattern, "An expression that its name holds.");
+      } else if (list.kind == Kind::Exclude) {
+        inner.required("rows", rule.pattern, kPattern, "An expression that their ids hold.");
       } else {
-        node.required("reason").skip();
-        rule.pattern = rows_of(node);
-        rule.fields = read_training_fields(node);
+        inner.optional("rows", rule.pattern, kPattern, "The same of some rows: of all.");
       }
-      rules.push_back(std::move(rule));
-    }
+      if (list.kind != Kind::Model) {
+        inner.required("reason", rule.reason, Text{}, "Why.");
+      }
+      if (list.kind != Kind::Exclude) {
+        training_fields(inner, rule.fields);
+      }
+    };
+    CaseRules read;
+    fields.optional(list.key, read, List{Group{row}}, list.text);
+    rules.insert(rules.end(), read.begin(), read.end());
   }
-  return rules;
 }
 
 // The names of models may be those of other rows of the table.
@@ -78,10 +85,10 @@ void check_used(const CaseRules& rules) {
       continue;
     }
     if (one.kind == CaseRule::Kind::Exclude) {
-      one.node.required("rows").fail("a part of the id of a row",
-                                     one.node.required("rows").found());
+      one.node->required("rows").fail("a part of the id of a row",
+                                      one.node->required("rows").found());
     }
-    one.node.fail("expected rows of the case that this is for, found none");
+    one.node->fail("expected rows of the case that this is for, found none");
   }
 }
 
@@ -168,9 +175,8 @@ struct CaseRows {
   }
 };
 
-void training_case_fields(Fields& fields, TrainingCase& item, CaseRows& rows,
-                          const std::filesystem::path& file,
-                          const std::filesystem::path& root_folder) {
+void case_rows(Fields& fields, TrainingCase& item, CaseRows& rows, CaseRules& rules,
+               const std::filesystem::path& file, const std::filesystem::path& root_folder) {
   const Via table{Text{}, [&](const ConfigNode& node) {
                     return first_file(
                         node,
@@ -192,8 +198,9 @@ void training_case_fields(Fields& fields, TrainingCase& item, CaseRows& rows,
   fields.optional("generation", item.generation, Text{}, "Generation of GPUs.");
   fields.optional("half", item.half, half, "Fitted on one half, scored on the other.");
   fields.optional("note", item.note, Text{}, "A remark.");
-  fields.optional("rows", rows.ids, Via{Text{}, pattern_of}, "An expression that ids hold.");
+  fields.optional("rows", rows.ids, kPattern, "An expression that ids hold.");
   fields.optional("gpus", rows.gpus, List{Text{}}, "GPUs whose rows are of the case: all.");
+  rule_fields(fields, rules);
 }
 
 }  // namespace
@@ -210,6 +217,13 @@ ClusterOverrides TrainingCase::overrides(const TrainingRun& run) const {
       .nodes = (run.gpus + in_node - 1) / in_node, .gpus_per_node = in_node, .settings = settings};
 }
 
+void training_case_fields(Fields& fields) {
+  TrainingCase item;
+  CaseRows rows;
+  CaseRules rules;
+  case_rows(fields, item, rows, rules, {}, {});
+}
+
 LoadedTrainingCase load_training_case(const std::filesystem::path& file,
                                       const std::filesystem::path& root_folder,
                                       ModelFolder& models) {
@@ -219,9 +233,9 @@ LoadedTrainingCase load_training_case(const std::filesystem::path& file,
   loaded.item.name = file.stem().string();
   loaded.item.generation = "other";
   CaseRows wanted;
+  CaseRules rules;
   Fields fields(root);
-  training_case_fields(fields, loaded.item, wanted, file, root_folder);
-  CaseRules rules = read_rules(root);
+  case_rows(fields, loaded.item, wanted, rules, file, root_folder);
   document.finish();
   const TrainingTable table = load_training_table(loaded.item.reference);
   for (const TrainingRow& row : table.rows) {

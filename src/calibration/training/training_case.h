@@ -61,6 +61,9 @@ struct LoadedTrainingCase {
   std::vector<TrainingCaseRow> rows;  // In the order of the table.
 };
 
+// Rows of such a file, which only describe it.
+void training_case_fields(Fields& fields);
+
 // Files are looked for as those of other cases (validation_case.h). Throws ConfigError with the
 // place of the mistake; a pattern that fits no row is one.
 [[nodiscard]] LoadedTrainingCase load_training_case(const std::filesystem::path& file,

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 
 #include "sim/printable.h"
@@ -18,44 +20,33 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::array<std::string_view, 3> kForms{"gpt", "bloom", "llama"};
 
-void skip_words(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const auto found = node.optional(key)) {
-      found->skip();
-    }
-  }
-}
-
 bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
-// How the values of keys are read. Nothing: the value is no number, such as "all" or "about 8".
+constexpr Whole kSize{1, kMaxSize};
+constexpr Whole kRanks{1, kMaxRanks};
+
+// A number, or words such as "all" or "about 8", which are left out.
+struct NumberOrWords {
+  std::int64_t max;
+  template <typename Value>
+  void read(const Fields& parent, const ConfigNode& node, Value& value) const {
+    if (is_number(node.as_string())) {
+      parent.read_value(Whole{1, max}, node, value);
+    }
+  }
+  template <typename Value>
+  void describe(Schema& schema, Value& /*value*/) const {
+    Either{Whole{1, max}, Text{}}.describe(schema);
+  }
+};
+
 struct Read {
-  static std::optional<std::int64_t> zero_stage(const ConfigNode& node) {
-    return node.as_integer(0, 3);
-  }
-  static std::optional<std::int64_t> size(const ConfigNode& node) {
-    return node.as_integer(1, kMaxSize);
-  }
-
-  static std::optional<std::int64_t> ranks(const ConfigNode& node) {
-    return node.as_integer(1, kMaxRanks);
-  }
-
-  template <std::int64_t max>
-  static std::optional<std::int64_t> number_if_it_is_one(const ConfigNode& node) {
-    return is_number(node.as_string()) ? std::optional(node.as_integer(1, max)) : std::nullopt;
-  }
-
-  static std::optional<std::string> text(const ConfigNode& node) { return node.as_string(); }
-
-  static std::optional<bool> flag(const ConfigNode& node) { return node.as_bool(); }
-
   // Sources write "1f1b", "1F1B (interleaved where vpp is given)", "ZB-2p": names of the table and
   // others.
-  static std::optional<const PipelineSchedule*> schedule(const ConfigNode& node) {
+  static const PipelineSchedule* schedule(const ConfigNode& node) {
     struct OtherName {
       std::string_view text;
       std::string_view name;
@@ -79,7 +70,7 @@ struct Read {
     return pipeline_schedules()[static_cast<std::size_t>(at - names.begin())];
   }
 
-  static std::optional<Precision> precision(const ConfigNode& node) {
+  static Precision precision(const ConfigNode& node) {
     struct Start {
       std::string_view text;
       Precision precision;
@@ -100,140 +91,44 @@ struct Read {
     }
     return start->precision;
   }
-
-  static std::optional<ModelForm> form(const ConfigNode& node) {
-    return static_cast<ModelForm>(node.as_choice(kForms));
-  }
-
-  static std::optional<bool> is_latent(const ConfigNode& node) {
-    static constexpr std::array<std::string_view, 2> kKinds{"MHA", "MLA"};
-    return node.as_choice(kKinds) == 1;
-  }
-
-  static std::optional<bool> is_within_node(const ConfigNode& node) {
-    static constexpr std::array<std::string_view, 4> kKinds{"FULL_SHARD", "FSDP", "HSDP",
-                                                            "SHARD_GRAD_OP"};
-    return node.as_choice(kKinds) == 2;
-  }
-
-  static std::optional<std::vector<int>> stage_layers(const ConfigNode& node) {
-    std::vector<int> layers;
-    for (const ConfigNode& stage : node.items()) {
-      layers.push_back(static_cast<int>(stage.as_integer(1, kMaxRanks)));
-    }
-    return layers;
-  }
 };
 
-// A row of a part calls `visit` with a key, the member and the reader of its value; nullptr where
-// the key decides more than one member and is read below.
-template <typename Visit>
-void visit_model(Visit visit) {
-  visit("name", &ModelFields::name, Read::text);
-  visit("file", &ModelFields::file, Read::text);
-  visit("form", &ModelFields::form, Read::form);
-  visit("layers", &ModelFields::layers, Read::size);
-  visit("hidden", &ModelFields::hidden, Read::size);
-  visit("heads", &ModelFields::heads, Read::size);
-  visit("kv_heads", &ModelFields::kv_heads, Read::size);
-  visit("head_dim", &ModelFields::head_size, Read::size);
-  visit("ffn_hidden", &ModelFields::feed_forward, Read::size);
-  visit("ffn_ratio", &ModelFields::feed_forward_ratio, Read::size);
-  visit("vocab", &ModelFields::vocabulary, Read::size);
-  visit("seq", &ModelFields::sequence, Read::size);
-  visit("params", &ModelFields::parameters,
-        Read::number_if_it_is_one<std::numeric_limits<std::int64_t>::max()>);
-}
-
-template <typename Visit>
-void visit_experts(Visit visit) {
-  visit("experts", &ModelFields::experts, Read::size);
-  visit("topk", &ModelFields::active_experts, Read::size);
-  visit("expert_ffn", &ModelFields::expert_size, Read::size);
-  visit("dense_layers", &ModelFields::dense_layers, Read::size);
-  visit("attention", &ModelFields::latent_attention, Read::is_latent);
-}
-
-template <typename Visit>
-void visit_machine(Visit visit) {
-  visit("gpu", &MachineFields::gpu, Read::text);
-  visit("gpus", &MachineFields::gpus, Read::ranks);
-  visit("gpus_per_node", &MachineFields::gpus_per_node, Read::ranks);
-  visit("inter", &MachineFields::network, Read::text);
-}
-
-template <typename Visit>
-void visit_plan(Visit visit) {
-  visit("tp", &PlanFields::tensor, Read::ranks);
-  visit("sp", &PlanFields::sequence_parallelism, Read::flag);
-  visit("cp", &PlanFields::context, Read::ranks);
-  visit("pp", &PlanFields::pipeline, Read::ranks);
-  visit("vpp", &PlanFields::chunks, Read::number_if_it_is_one<kMaxRanks>);
-  visit("schedule", &PlanFields::schedule, Read::schedule);
-  visit("dp", &PlanFields::data, Read::ranks);
-  visit("ep", &PlanFields::expert, Read::ranks);
-  visit("etp", &PlanFields::expert_tensor, Read::ranks);
-  visit("zero", &PlanFields::zero_stage, Read::zero_stage);
-  visit("fsdp", &PlanFields::shard_group, nullptr);
-  visit("sharding", &PlanFields::shards_within_node, Read::is_within_node);
-  visit("micro_batch", &PlanFields::micro_batch, Read::size);
-  visit("global_batch", &PlanFields::global_batch, Read::size);
-  visit("grad_accum", &PlanFields::micro_batches, Read::size);
-  visit("microbatches", &PlanFields::micro_batches, Read::size);
-  visit("recompute", &PlanFields::recompute, nullptr);
-  visit("layers_per_stage", &PlanFields::stage_layers, Read::stage_layers);
-}
-
-template <typename Visit>
-void visit_software(Visit visit) {
-  visit("software", &SoftwareFields::profile, Read::text);
-  visit("precision", &SoftwareFields::precision, Read::precision);
-  visit("compile", &SoftwareFields::compiled, Read::flag);
-  visit("async_tp", &SoftwareFields::overlaps_tensor, Read::flag);
-  visit("overlap_dp", &SoftwareFields::overlaps_data, Read::flag);
-  visit("pp_comm_async", &SoftwareFields::overlaps_pipeline, Read::flag);
-  visit("overlap_ep", &SoftwareFields::overlaps_experts, Read::flag);
-}
-
-// Returns the visitor that reads the values of the keys that `node` has.
-template <typename Part>
-auto reader_of(const ConfigNode& node, Part& part) {
-  return [&node, &part](std::string_view key, auto member, auto read) {
-    if constexpr (!std::is_same_v<decltype(read), std::nullptr_t>) {
-      if (const auto found = node.optional(key)) {
-        if (const auto value = read(*found)) {
-          part.*member =
-              static_cast<typename std::remove_reference_t<decltype(part.*member)>::value_type>(
-                  *value);
-        }
-      }
-    }
-  };
-}
+constexpr std::array<std::string_view, 2> kAttention{"MHA", "MLA"};
+constexpr std::array<std::string_view, 4> kShardings{"FULL_SHARD", "FSDP", "HSDP", "SHARD_GRAD_OP"};
 
 // The ranks over which ZeRO shards: Megatron's fsdp, which is stage 3, and InternEvo's zero1_group.
-void read_sharding(const ConfigNode& node, PlanFields& plan) {
-  if (const auto group = node.optional("fsdp")) {
-    const std::string text = group->as_string();
+struct ShardedRanks {
+  static void read(const Fields& /*parent*/, const ConfigNode& group, PlanFields& plan) {
+    const std::string text = group.as_string();
     if (is_number(text)) {
-      const std::int64_t ranks = group->as_integer(0, kMaxRanks);
+      const std::int64_t ranks = group.as_integer(0, kMaxRanks);
       if (ranks > 0) {
         plan.zero_stage = 3;
         plan.shard_group = static_cast<int>(ranks);
       }
-    } else if (group->as_bool()) {
+    } else if (group.as_bool()) {
       plan.zero_stage = 3;
     }
   }
-  if (const auto group = node.optional("zero1_group");
-      group && group->as_string() != "all dp ranks") {
-    plan.shard_group = static_cast<int>(group->as_integer(1, kMaxRanks));
+  static void describe(Schema& schema, PlanFields& /*plan*/) {
+    Either{Whole{0, kMaxRanks}, Flag{}}.describe(schema);
   }
-}
+};
 
-void read_recompute(const ConfigNode& node, PlanFields& plan) {
-  if (const auto found = node.optional("recompute")) {
-    const std::string text = found->as_string();
+struct OptimizerRanks {
+  static void read(const Fields& /*parent*/, const ConfigNode& group, PlanFields& plan) {
+    if (group.as_string() != "all dp ranks") {
+      plan.shard_group = static_cast<int>(group.as_integer(1, kMaxRanks));
+    }
+  }
+  static void describe(Schema& schema, PlanFields& /*plan*/) {
+    Either{kRanks, Text{}}.describe(schema);
+  }
+};
+
+struct Recomputed {
+  static void read(const Fields& /*parent*/, const ConfigNode& node, PlanFields& plan) {
+    const std::string text = node.as_string();
     if (text == "none") {
       plan.recompute = Recompute::None;
     } else if (text == "selective" || text == "selective (attention core)") {
@@ -244,13 +139,124 @@ void read_recompute(const ConfigNode& node, PlanFields& plan) {
       plan.other_recompute = text;
     }
   }
+  static void describe(Schema& schema, PlanFields& /*plan*/) { Text::describe(schema); }
+};
+
+// A row of a part calls `visit` with a key, the member, the kind of its value and what it means;
+// nullptr where the key decides more than one member and is read below.
+template <typename Visit>
+void visit_model(Visit visit) {
+  visit("name", &ModelFields::name, Text{}, "As the source calls it.");
+  visit("file", &ModelFields::file, Text{}, "A file of `configs/workloads/models`.");
+  visit("form", &ModelFields::form, Choice{kForms}, "Family, without a file.");
+  visit("layers", &ModelFields::layers, kSize, "Layers.");
+  visit("hidden", &ModelFields::hidden, kSize, "Hidden size.");
+  visit("heads", &ModelFields::heads, kSize, "Attention heads.");
+  visit("kv_heads", &ModelFields::kv_heads, kSize, "Heads of keys and values: `heads`.");
+  visit("head_dim", &ModelFields::head_size, kSize, "Size of a head.");
+  visit("ffn_hidden", &ModelFields::feed_forward, kSize, "Size between the feed-forward's two.");
+  visit("ffn_ratio", &ModelFields::feed_forward_ratio, kSize, "The same over the hidden size.");
+  visit("vocab", &ModelFields::vocabulary, kSize, "Vocabulary.");
+  visit("seq", &ModelFields::sequence, kSize, "Tokens of a sequence.");
+  visit("params", &ModelFields::parameters, NumberOrWords{std::numeric_limits<std::int64_t>::max()},
+        "Parameters, where the count is exact.");
+}
+
+template <typename Visit>
+void visit_experts(Visit visit) {
+  visit("experts", &ModelFields::experts, kSize, "Experts of a layer.");
+  visit("topk", &ModelFields::active_experts, kSize, "Experts of a token.");
+  visit("expert_ffn", &ModelFields::expert_size, kSize, "Size of an expert.");
+  visit("dense_layers", &ModelFields::dense_layers, kSize, "The first ones, without experts.");
+  visit("attention", &ModelFields::latent_attention, Choice{kAttention}, "Kind of attention.");
+}
+
+template <typename Visit>
+void visit_machine(Visit visit) {
+  visit("gpu", &MachineFields::gpu, Text{}, "A part of the catalogue, if it is there.");
+  visit("gpus", &MachineFields::gpus, kRanks, "GPUs in all.");
+  visit("gpus_per_node", &MachineFields::gpus_per_node, kRanks, "GPUs of a server.");
+  visit("inter", &MachineFields::network, Text{}, "Network, in the words of the source.");
+}
+
+template <typename Visit>
+void visit_plan(Visit visit) {
+  visit("tp", &PlanFields::tensor, kRanks, "Tensor ranks.");
+  visit("sp", &PlanFields::sequence_parallelism, Flag{}, "Sequence parallelism.");
+  visit("cp", &PlanFields::context, kRanks, "Context ranks.");
+  visit("pp", &PlanFields::pipeline, kRanks, "Pipeline ranks.");
+  visit("vpp", &PlanFields::chunks, NumberOrWords{kMaxRanks}, "Chunks of a pipeline rank.");
+  visit("schedule", &PlanFields::schedule, Via{Text{}, Read::schedule}, "Pipeline schedule.");
+  visit("dp", &PlanFields::data, kRanks, "Data ranks.");
+  visit("ep", &PlanFields::expert, kRanks, "Expert ranks.");
+  visit("etp", &PlanFields::expert_tensor, kRanks, "Tensor ranks of experts.");
+  visit("zero", &PlanFields::zero_stage, Whole{0, 3}, "Stage of ZeRO.");
+  visit("fsdp", &PlanFields::shard_group, nullptr, "");
+  visit("sharding", &PlanFields::shards_within_node,
+        Via{Choice{kShardings},
+            [](const ConfigNode& node) { return node.as_choice(kShardings) == 2; }},
+        "Strategy of PyTorch's FSDP.");
+  visit("micro_batch", &PlanFields::micro_batch, kSize, "Sequences of a micro-batch.");
+  visit("global_batch", &PlanFields::global_batch, kSize, "Sequences of a step.");
+  visit("grad_accum", &PlanFields::micro_batches, kSize, "Micro-batches of a data rank.");
+  visit("microbatches", &PlanFields::micro_batches, kSize, "The same.");
+  visit("recompute", &PlanFields::recompute, nullptr, "");
+  visit("layers_per_stage", &PlanFields::stage_layers, List{kRanks}, "As the source counts them.");
+}
+
+template <typename Visit>
+void visit_software(Visit visit) {
+  visit("software", &SoftwareFields::profile, Text{}, "A file of `configs/software`.");
+  visit("precision", &SoftwareFields::precision, Via{Text{}, Read::precision}, "Precision.");
+  visit("compile", &SoftwareFields::compiled, Flag{}, "Whether kernels are compiled.");
+  visit("async_tp", &SoftwareFields::overlaps_tensor, Flag{}, "Overlap of tensor collectives.");
+  visit("overlap_dp", &SoftwareFields::overlaps_data, Flag{}, "Overlap of gradients and weights.");
+  visit("pp_comm_async", &SoftwareFields::overlaps_pipeline, Flag{}, "Overlap between stages.");
+  visit("overlap_ep", &SoftwareFields::overlaps_experts, Flag{}, "Overlap of experts' tokens.");
+}
+
+// Returns the visitor that has a row for each key.
+template <typename Part>
+auto rows_of(Fields& fields, Part& part) {
+  return
+      [&fields, &part](std::string_view key, auto member, const auto& kind, std::string_view text) {
+        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(kind)>, std::nullptr_t>) {
+          fields.optional(key, part.*member, kind, text);
+        }
+      };
+}
+
+void model_rows(Fields& fields, ModelFields& model) {
+  const auto expert_rows = [](Fields& inner, ModelFields& experts) {
+    visit_experts(rows_of(inner, experts));
+    skip_keys(inner, {"shared"});  // A model file has their size.
+  };
+  visit_model(rows_of(fields, model));
+  fields.optional("moe", model, Group{expert_rows}, "Its experts.");
+  skip_keys(fields, {"mlp", "activation", "note"});
+}
+
+void machine_rows(Fields& fields, MachineFields& machine) {
+  visit_machine(rows_of(fields, machine));
+  skip_keys(fields, {"slice", "slices", "gpus_per_stage_replica"});
+}
+
+void parallel_rows(Fields& fields, TrainingFields& all) {
+  visit_plan(rows_of(fields, all.plan));
+  fields.optional("fsdp", all.plan, ShardedRanks{}, "Ranks of a shard of stage 3, or `true`.");
+  fields.optional("zero1_group", all.plan, OptimizerRanks{}, "Ranks of a shard of stage 1.");
+  fields.optional("recompute", all.plan, Recomputed{}, "What backward passes compute again.");
+  visit_software(rows_of(fields, all.software));
+  skip_keys(fields, {"dp_replicas", "per_chip_batch", "model_parallel_size", "intra_node",
+                     "dispatcher", "routing", "overlap"});
 }
 
 // Calls `visit` with the name of a field and the field of both, for every field.
 template <typename Visit>
 void visit_fields(TrainingFields& one, const TrainingFields& other, Visit visit) {
   const auto pairs = [&visit](std::string_view prefix, auto& mine, const auto& its) {
-    return [&visit, prefix, &mine, &its](std::string_view key, auto member, auto /*read*/) {
+    return [&visit, prefix, &mine, &its](std::string_view key, auto member, const auto& /*kind*/,
+                                         std::string_view /*text*/) {
       visit(fmt::format("{}.{}", prefix, key), mine.*member, its.*member);
     };
   };
@@ -263,29 +269,16 @@ void visit_fields(TrainingFields& one, const TrainingFields& other, Visit visit)
 
 }  // namespace
 
-TrainingFields read_training_fields(const ConfigNode& node) {
-  TrainingFields fields;
-  if (const auto model = node.optional("model")) {
-    visit_model(reader_of(*model, fields.model));
-    if (const auto experts = model->optional("moe")) {
-      visit_experts(reader_of(*experts, fields.model));
-      skip_words(*experts, {"shared"});  // A model file has their size.
-    }
-    skip_words(*model, {"mlp", "activation", "note"});
+void skip_keys(Fields& fields, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    fields.optional(key, std::ignore, Unread{}, "For people.");
   }
-  if (const auto cluster = node.optional("cluster")) {
-    visit_machine(reader_of(*cluster, fields.machine));
-    skip_words(*cluster, {"slice", "slices", "gpus_per_stage_replica"});
-  }
-  if (const auto parallel = node.optional("parallel")) {
-    visit_plan(reader_of(*parallel, fields.plan));
-    read_sharding(*parallel, fields.plan);
-    read_recompute(*parallel, fields.plan);
-    visit_software(reader_of(*parallel, fields.software));
-    skip_words(*parallel, {"dp_replicas", "per_chip_batch", "model_parallel_size", "intra_node",
-                           "dispatcher", "routing", "overlap"});
-  }
-  return fields;
+}
+
+void training_fields(Fields& fields, TrainingFields& all) {
+  fields.optional("model", all.model, Group{model_rows}, "The model.");
+  fields.optional("cluster", all.machine, Group{machine_rows}, "The machine.");
+  fields.optional("parallel", all, Group{parallel_rows}, "Plan and software.");
 }
 
 std::vector<std::string> fill_missing(TrainingFields& fields, const TrainingFields& assumed) {

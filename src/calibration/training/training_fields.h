@@ -7,13 +7,15 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/workload/precision.h"
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -91,8 +93,10 @@ struct TrainingFields {
   SoftwareFields software;
 };
 
-// Reads the keys model, cluster and parallel of `node`, which may have others. Throws ConfigError.
-[[nodiscard]] TrainingFields read_training_fields(const ConfigNode& node);
+// Rows model, cluster and parallel.
+void training_fields(Fields& fields, TrainingFields& all);
+// Rows of keys that are for people.
+void skip_keys(Fields& fields, std::initializer_list<std::string_view> keys);
 
 // Fills in what `fields` lacks and `assumed` has. Returns the names of what was taken, such as
 // "parallel.cp".

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/training/training_rows.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
-#include <span>
-#include <tuple>
 
 #include "sim/fields.h"
 
@@ -13,36 +11,6 @@ namespace trainyard {
 namespace {
 
 constexpr Number kFigure{.min = 1e-12, .max = 1e15};
-
-// Keys that a table says beside the fields that are read, for people.
-constexpr std::array<std::string_view, 17> kRemarks{"note",
-                                                    "section",
-                                                    "flops_era",
-                                                    "ablation",
-                                                    "file",
-                                                    "system",
-                                                    "doc_date",
-                                                    "tag",
-                                                    "doc_commit",
-                                                    "provenance",
-                                                    "cited",
-                                                    "derived",
-                                                    "assumed",
-                                                    "tool",
-                                                    "step_time_source",
-                                                    "comment",
-                                                    "predicted_by_simumax"};
-constexpr std::array<std::string_view, 10> kOtherMeasurements{
-    "aggregate_pflops",       "days_for_300B_tokens", "pct_peak",
-    "mfu_without_attention",  "time_to_train_min",    "weak_scaling_efficiency_pct",
-    "gradient_reduction_s",   "memory_activation_gb", "memory_optimizer_gb",
-    "memory_weights_grads_gb"};
-
-void skip_keys(Fields& fields, std::span<const std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    fields.optional(key, std::ignore, Unread{}, "For people.");
-  }
-}
 
 void memory_fields(Fields& fields, TrainingMeasurement& measured) {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
@@ -71,7 +39,26 @@ void measurement_fields(Fields& fields, TrainingMeasurement& measured) {
   fields.optional("peak_tflops", measured.peak_tflops, kFigure, "That peak.");
   fields.optional("oom", measured.out_of_memory, Flag{}, "Memory was not enough.");
   memory_fields(fields, measured);
-  skip_keys(fields, kOtherMeasurements);
+  skip_keys(fields, {"aggregate_pflops",
+                     "days_for_300B_tokens",
+                     "pct_peak",
+                     "mfu_without_attention",
+                     "time_to_train_min",
+                     "weak_scaling_efficiency_pct",
+                     "gradient_reduction_s",
+                     "memory_activation_gb",
+                     "memory_optimizer_gb",
+                     "memory_weights_grads_gb",
+                     "forward_ms",
+                     "backward_ms",
+                     "combined_ms",
+                     "t_forward_ms",
+                     "t_backward_input_ms",
+                     "t_backward_weight_ms",
+                     "t_comm_ms",
+                     "params_and_optimizer_gib",
+                     "activations_no_recompute_gib",
+                     "activations_selective_sp_gib"});
 }
 
 struct RowDefaults {
@@ -91,22 +78,12 @@ std::optional<FlopsConvention> convention_of(std::string_view name) {
   return std::nullopt;
 }
 
-TrainingRow read_row(const ConfigNode& node, const RowDefaults& defaults) {
-  TrainingRow row;
-  Fields fields(node);
+void row_fields(Fields& fields, TrainingRow& row, const RowDefaults& defaults) {
   fields.required("id", row.id, Text{}, "Name of the row.");
   fields.optional("kind", row.kind, Text{}, "What is measured other than a step.");
   fields.optional("task", row.task, Text{}, "pretrain, sft or lora.");
   fields.optional("release", row.release, Text{}, "Release of the software.");
-  if (row.kind) {
-    row.fields.machine.gpu = defaults.fields.machine.gpu;
-    if (const auto cluster = node.optional("cluster"); cluster && cluster->optional("gpu")) {
-      row.fields.machine.gpu = cluster->required("gpu").as_string();
-    }
-    node.skip();
-    return row;
-  }
-  row.fields = read_training_fields(node);
+  training_fields(fields, row.fields);
   const bool has_other_recompute = row.fields.plan.other_recompute.has_value();
   fill_missing(row.fields, defaults.fields);
   if (has_other_recompute) {
@@ -116,32 +93,42 @@ TrainingRow read_row(const ConfigNode& node, const RowDefaults& defaults) {
   std::string convention = defaults.convention;
   fields.optional("flops_convention", convention, Text{}, "What FLOP/s count.");
   row.measured.convention = convention_of(convention);
-  skip_keys(fields, kRemarks);
-  return row;
+  skip_keys(fields, {"note", "section", "flops_era", "ablation", "file", "system", "doc_date",
+                     "tag", "doc_commit", "provenance", "cited", "derived", "assumed", "tool",
+                     "step_time_source", "comment", "predicted_by_simumax"});
+}
+
+void source_fields(Fields& fields, TrainingTable& table) {
+  fields.required("title", table.title, Text{}, "Title of the source.");
+  fields.required("url", table.url, Text{}, "Where it is.");
+  skip_keys(fields, {"date", "note", "provenance", "repo_or_site"});
 }
 
 }  // namespace
 
-TrainingTable read_training_table(ConfigDocument& document) {
-  const ConfigNode root = document.root();
-  const ConfigNode source = root.required("source");
-  TrainingTable table{.name = std::filesystem::path(document.name()).stem().string(),
-                      .title = source.required("title").as_string(),
-                      .url = source.required("url").as_string(),
-                      .rows = {}};
-  source.skip();
+void training_table_fields(Fields& fields, TrainingTable& table) {
   RowDefaults defaults;
-  if (const auto node = root.optional("defaults")) {
-    defaults.fields = read_training_fields(*node);
-    Fields(*node).optional("flops_convention", defaults.convention, Text{}, "What FLOP/s count.");
-  }
-  std::set<std::string> ids;
-  for (const ConfigNode& node : root.required("rows").items()) {
-    table.rows.push_back(read_row(node, defaults));
-    if (!ids.insert(table.rows.back().id).second) {
-      node.required("id").fail("an id that no row above has", node.required("id").found());
-    }
-  }
+  const auto default_fields = [](Fields& inner, RowDefaults& of_rows) {
+    training_fields(inner, of_rows.fields);
+    inner.optional("flops_convention", of_rows.convention, Text{}, "What FLOP/s count.");
+  };
+  const auto row = [&](Fields& inner, TrainingRow& one) {
+    row_fields(inner, one, defaults);
+    inner.check([&](const ConfigNode& node) {
+      if (std::ranges::count(table.rows, one.id, &TrainingRow::id) > 1) {
+        node.required("id").fail("an id that no row above has", node.required("id").found());
+      }
+    });
+  };
+  fields.required("source", table, Group{source_fields}, "Where the rows are from.");
+  fields.optional("defaults", defaults, Group{default_fields}, "What rows say that say nothing.");
+  fields.required("rows", table.rows, List{Group{row}}, "What was measured.");
+}
+
+TrainingTable read_training_table(ConfigDocument& document) {
+  TrainingTable table;
+  table.name = std::filesystem::path(document.name()).stem().string();
+  read_fields(document.root(), table, training_table_fields);
   document.finish();
   return table;
 }

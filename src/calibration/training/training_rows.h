@@ -34,7 +34,7 @@ struct TrainingMeasurement {
 
 struct TrainingRow {
   std::string id;
-  // Kind of measurement other than a step; then only its GPU is measured.
+  // Kind of measurement other than a step, whose figures are not read.
   std::optional<std::string> kind = {};
   std::optional<std::string> task = {};     // "pretrain", "sft", "lora".
   std::optional<std::string> release = {};  // Release of the software.
@@ -49,6 +49,7 @@ struct TrainingTable {
   std::vector<TrainingRow> rows;  // No id twice.
 };
 
+void training_table_fields(Fields& fields, TrainingTable& table);
 // Strict; throws ConfigError with the place of the mistake.
 [[nodiscard]] TrainingTable read_training_table(ConfigDocument& document);
 [[nodiscard]] TrainingTable load_training_table(const std::filesystem::path& file);

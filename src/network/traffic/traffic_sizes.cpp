@@ -60,7 +60,9 @@ std::vector<SizePoint> read_points(const ConfigNode& node) {
   return points;
 }
 
-constexpr Via kPoints{List{List{Either{Amount{}, Number{0.0, 100.0}}}}, read_points};
+// List{List{...}} would be one list.
+using Points = List<List<Either<Amount, Number>>>;
+constexpr Via kPoints{Points{.of = {.of = {.first = {}, .second = {0.0, 100.0}}}}, read_points};
 
 void cdf_fields(Fields& fields, std::vector<SizePoint>& points) {
   fields.required("cdf", points, kPoints, "Pairs of a size and the per cent of flows up to it.");

@@ -48,7 +48,7 @@ rows:
   - {id: one-b, model: {name: Small GPT}, parallel: {micro_batch: 2}, measured: {step_time_s: 2}}
   - {id: two-a, model: {name: Other}, parallel: {dp: 8}, measured: {step_time_s: 3}}
   - {id: two-h, cluster: {gpu: H100-SXM}, measured: {step_time_s: 3}}
-  - {id: pass, kind: pass times, measured: {t_ms: 3}}
+  - {id: pass, kind: pass times, measured: {t_comm_ms: 3}}
 )";
 
 class TrainingCaseFiles {

@@ -14,7 +14,8 @@ namespace {
 
 TrainingFields fields_of(const std::string& text) {
   ConfigDocument document = ConfigDocument::parse(text, "f.yaml");
-  TrainingFields fields = read_training_fields(document.root());
+  TrainingFields fields;
+  read_fields(document.root(), fields, training_fields);
   document.finish();
   return fields;
 }

@@ -223,7 +223,7 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
           "--counters: expected another file than that of --flows-out, found \"c.csv\"");
   REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
           kTrafficConfigs +
-              "traffic/incast.yaml:9:14: groups[0].senders: expected a whole number from 1 to 15, "
+              "traffic/incast.yaml:10:14: groups[0].senders: expected a whole number from 1 to 15, "
               "found \"16\"");
   REQUIRE(error_traffic({"incast", "alltoall", "--cluster", kHosts}).find("alltoall") !=
           std::string::npos);

@@ -481,13 +481,5 @@ TEST_CASE("CollNet and NVLS are there where they can be", "[nccl]") {
   REQUIRE_FALSE(graphs_of(pcie_server(), 1).nvls);
 }
 
-TEST_CASE("a host that NCCL divides is refused as one node", "[nccl]") {
-  PlainServer plain = pcie_server();
-  plain.nic_every = 1;
-  plain.nic_speed = 200'000;
-  plain.model = 0x55;
-  REQUIRE_THROWS_AS(graphs_of(plain, 1), ConfigError);
-}
-
 }  // namespace
 }  // namespace trainyard::nccl
