@@ -207,7 +207,7 @@ class RankWalk {
     resident_[MemoryClass::Gradients] = accumulates_unsharded()
                                             ? Bytes(total.total()) * settings_.unsharded_gradient
                                             : Bytes(share(2).total()) * states.gradient;
-    resident_[MemoryClass::OptimizerStates] = states.optimizer_bytes(share(1).total());
+    resident_[MemoryClass::OptimizerStates] = Bytes(share(1).total()) * states.optimizer;
     if (plan_.offload.optimizer) {
       move_optimizer(share(1).total(), share(3).total());
     }

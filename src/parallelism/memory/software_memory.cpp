@@ -27,7 +27,7 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
   MemorySettings settings = memory_settings(software);
   if (plan.element_bytes == 4) {
     // Weights are their own master copy.
-    settings.states = {.weight = 4, .compute = 4, .gradient = 4, .master = 0};
+    settings.states = {.weight = 4, .compute = 4, .gradient = 4, .optimizer = 8};
   }
   return step_memory(model, plan, layers, settings, loads);
 }

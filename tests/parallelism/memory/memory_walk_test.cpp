@@ -14,7 +14,7 @@ namespace {
 
 struct WalkCase {
   Model model = load_model(kConfigsFolder / "workloads/models/llama-3-8b.yaml");
-  MemorySettings settings{.states = state_format("adam-fp32-gradients")};
+  MemorySettings settings = {};
 
   [[nodiscard]] RankMemory walk(const ParallelPlan& plan, int rank = 0) const {
     return rank_memory(model, plan, settings, {}, rank);

@@ -69,7 +69,7 @@ double max_alive(const PipelineSchedule* schedule, int ranks, int chunks, int mi
 TEST_CASE("sharding divides states as ZeRO says", "[memory]") {
   const Model model = shipped("llama-3-8b");
   const std::int64_t parameters = parameters_of(model).total();
-  const MemorySettings settings{.states = state_format("adam-16bit-gradients")};
+  const MemorySettings settings{.states = {.gradient = 2}};
   ParallelPlan plan{.data = 64, .global_batch = 64};
   const std::int64_t share = (parameters + 63) / 64;
   const auto states = [&](int stage, int group = 0) {
@@ -101,8 +101,10 @@ TEST_CASE("gradients that are not synchronised stay whole", "[memory]") {
   REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients].count() == 2 * parameters / 8);
   // The embedding is whole on each tensor rank.
   const ParallelPlan two{.tensor = 2, .has_sequence_parallelism = true};
+  MemorySettings split = settings;
+  split.has_split_embedding = true;
   REQUIRE(resident(model, two, settings)[MemoryClass::Weights] -
-              resident(model, two, memory_settings("pytorch-fsdp-bf16"))[MemoryClass::Weights] ==
+              resident(model, two, split)[MemoryClass::Weights] ==
           Bytes(2 * model.vocabulary * model.hidden / 2));
 }
 
