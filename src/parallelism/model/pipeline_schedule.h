@@ -81,7 +81,29 @@ struct PipelineSchedule {
   return schedule->name;
 }
 
+// One forward, one backward, with a flush. PipeDream-Flush: Narayanan et al., arXiv 2006.09503;
+// as in Megatron, arXiv 2104.04473.
 extern const PipelineSchedule kOneForwardOneBackward;
+// All forwards, then all backwards, the last first. Huang et al., arXiv 1811.06965.
+extern const PipelineSchedule kGPipe;
+// The first over several chunks a rank: rank i has the stages i, p + i, ... arXiv 2104.04473.
+extern const PipelineSchedule kInterleaved;
+// One chunk a rank and a split backward; as many activations as 1F1B. Qi et al., arXiv 2401.10241.
+extern const PipelineSchedule kZeroBubbleH1;
+// At most 2p - 1 activations, and no idle time between a rank's first and last pass for
+// m >= 2p - 1.
+extern const PipelineSchedule kZeroBubbleH2;
+// Two chunks a rank in a V and a split backward. Section 6 there; the order is that of PyTorch's
+// ScheduleZBVZeroBubble.
+extern const PipelineSchedule kZeroBubbleV;
+// Both directions at once, each with half of the micro-batches; a rank has the stages i and
+// p - 1 - i. DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe.
+extern const PipelineSchedule kDualPipe;
+// A V with half of the activations of 1F1B. With equal passes about half of its bubble.
+extern const PipelineSchedule kVHalf;
+// A V with a third of the activations of 1F1B. With equal passes two thirds of its bubble, 4 p - 5
+// slots.
+extern const PipelineSchedule kVMin;
 
 struct PipelineShape {
   const PipelineSchedule* schedule = &kOneForwardOneBackward;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/whole_backward_schedules.h"
+// Schedules whose backward is one pass.
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <spdlog/fmt/fmt.h>
 

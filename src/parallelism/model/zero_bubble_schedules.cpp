@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/zero_bubble_schedules.h"
+// Schedules with one chunk a rank and a split backward.
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/zero_bubble_v_schedule.h"
+// Two chunks a rank in a V and a split backward.
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config_error.h"
 
 namespace trainyard {

@@ -9,11 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/v_shaped_schedules.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config.h"
 #include "support/catch.h"
 #include "support/paths.h"

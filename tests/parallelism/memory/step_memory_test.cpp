@@ -6,10 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"

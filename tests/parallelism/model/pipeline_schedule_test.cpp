@@ -6,9 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/v_shaped_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/zero_bubble_v_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include "support/catch.h"
 
