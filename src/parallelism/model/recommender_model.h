@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,9 +72,7 @@ struct RecommenderModel {
 // pass, in which products and pairs of vectors count and sums of looked-up vectors do not.
 [[nodiscard]] double training_flops(const RecommenderModel& model);
 
-// Strict; throws ConfigError with the place of the mistake. Files must have a source.
-void recommender_fields(Fields& fields, RecommenderModel& model);  // All but its name.
-[[nodiscard]] RecommenderModel read_recommender(const ConfigNode& node, const std::string& name);
-[[nodiscard]] RecommenderModel load_recommender(const std::filesystem::path& file);
+// All but its name.
+void recommender_fields(Fields& fields, RecommenderModel& model);
 
 }  // namespace trainyard
