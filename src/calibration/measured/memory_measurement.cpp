@@ -43,14 +43,13 @@ ParallelPlan read_plan(const ConfigNode& node) {
           recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute)) : Recompute::None};
 }
 
-std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,
-                                   const ParallelPlan& plan) {
-  std::vector<int> layers;
+void read_stage_layers(const ConfigNode& node, const Model& model, ParallelPlan& plan) {
   if (const auto found = node.optional("stage_layers")) {
     for (const ConfigNode& item : found->items()) {
-      layers.push_back(static_cast<int>(item.as_integer(0, kMax)));
+      plan.stage_layers.push_back(static_cast<int>(item.as_integer(0, kMax)));
     }
-    return layers;
+    check_stage_layers(plan, model);
+    return;
   }
   const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
   if (model.layers.size() % stages != 0) {
@@ -58,8 +57,6 @@ std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,
                           model.layers.size()),
               "none");
   }
-  layers.assign(stages, static_cast<int>(model.layers.size() / stages));
-  return layers;
 }
 
 MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Model>& models,
@@ -72,10 +69,9 @@ MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Mode
   MeasuredMemory row{.id = node.required("id").as_string(),
                      .model = model->second,
                      .plan = read_plan(node),
-                     .stage_layers = {},
                      .settings = settings,
                      .measured = {}};
-  row.stage_layers = read_stage_layers(node, row.model, row.plan);
+  read_stage_layers(node, row.model, row.plan);
   if (const auto own = node.optional("settings")) {
     row.settings = own->as_string();
   }
@@ -124,8 +120,7 @@ MemoryMeasurements load_memory_measurements(const std::filesystem::path& file) {
 }
 
 Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {
-  const StepMemory memory =
-      step_memory(row.model, row.plan, row.stage_layers, memory_settings(row.settings));
+  const StepMemory memory = step_memory(row.model, row.plan, memory_settings(row.settings));
   Bytes max;
   for (const RankMemory& rank : memory.ranks) {
     max = std::max(max, at_level(rank.highest().use, level));

@@ -17,22 +17,6 @@ namespace {
   throw ConfigError("memory: " + text);
 }
 
-void check_stages(const Model& model, const ParallelPlan& plan, std::span<const int> layers) {
-  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
-  if (layers.size() != stages) {
-    refuse(fmt::format("expected the layers of {} stages, found {}", stages, layers.size()));
-  }
-  const auto min = std::min_element(layers.begin(), layers.end());
-  if (*min < 0) {
-    refuse(fmt::format("expected no negative number of layers, found {}", *min));
-  }
-  const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
-  if (total != static_cast<std::int64_t>(model.layers.size())) {
-    refuse(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
-                       model.title, total));
-  }
-}
-
 // Which products alternate depends on how the software orders them beside those of tokens.
 void check_products(const ParallelPlan& plan, const MemorySettings& settings,
                     std::string_view beside) {
@@ -115,6 +99,17 @@ std::string MemoryMoment::where() const {
                      name_of(unit));
 }
 
+MemorySettings memory_settings(const SoftwareProfile& software) {
+  const bool is_unfused = software.attention == "unfused";
+  if (!is_unfused && software.fusion != "fused") {
+    return memory_settings("pytorch-fsdp");
+  }
+  MemorySettings settings = memory_settings(is_unfused ? "megatron-2022" : "megatron-core");
+  settings.states.gradient = software.gradient_bytes;
+  settings.activations.keeps_projections = software.full_recompute == FullRecompute::Unprojected;
+  return settings;
+}
+
 ActivationOptions activation_options(const Model& model, int of_model, const ParallelPlan& plan,
                                      const MemorySettings& settings, const ExpertLoads& loads) {
   ActivationOptions options = settings.activations;
@@ -125,10 +120,8 @@ ActivationOptions activation_options(const Model& model, int of_model, const Par
   return options;
 }
 
-StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                       std::span<const int> stage_layers, const MemorySettings& settings,
+StepMemory step_memory(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
                        const ExpertLoads& loads) {
-  check_stages(model, plan, stage_layers);
   if (has_experts(model)) {
     check_products(plan, settings, "experts");
     check_expert_plan(plan);
@@ -137,16 +130,24 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
     check_products(plan, settings, "modulation");
   }
   check_sizes(model, plan, settings, loads);
-  ParallelPlan staged = plan;
-  staged.stage_layers.assign(stage_layers.begin(), stage_layers.end());
   StepMemory memory;
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    memory.ranks.push_back(rank_memory(model, staged, settings, loads, rank));
+    memory.ranks.push_back(rank_memory(model, plan, settings, loads, rank));
   }
   const auto worst = std::ranges::max_element(
       memory.ranks, {}, [](const RankMemory& rank) { return rank.highest().use.device(); });
   memory.worst = static_cast<std::size_t>(worst - memory.ranks.begin());
   return memory;
+}
+
+StepMemory step_memory(const Model& model, const ParallelPlan& plan,
+                       const SoftwareProfile& software, const ExpertLoads& loads) {
+  MemorySettings settings = memory_settings(software);
+  if (plan.element_bytes == 4) {
+    // Weights are their own master copy.
+    settings.states = {.weight = 4, .compute = 4, .gradient = 4, .optimizer = 8};
+  }
+  return step_memory(model, plan, settings, loads);
 }
 
 Bytes device_capacity(Bytes data_sheet) {

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/workload/memory_settings.h"
+#include "parallelism/workload/software_profile.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -99,13 +99,19 @@ struct StepMemory {
   [[nodiscard]] const RankMemory& highest() const { return ranks[worst]; }
 };
 
-// `stage_layers` has the layers of each stage of the model, in order; 0 is allowed. The plan must
-// have passed check(). For each layer with experts the rank is taken that `loads` fills most, as
-// for its time: one rank for all of them, which loads that differ between layers may not have.
-// Throws ConfigError with one line where the memory of a plan is not defined.
+// The plan must have passed check(). For each layer with experts the rank is taken that `loads`
+// fills most, as for its time: one rank for all of them, which loads that differ between layers may
+// not have. Throws ConfigError with one line where the memory of a plan is not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                                     std::span<const int> stage_layers,
                                      const MemorySettings& settings, const ExpertLoads& loads = {});
+// The same as the software trains it (configs/software).
+[[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
+                                     const SoftwareProfile& software, const ExpertLoads& loads);
+
+// A profile says kernels and formats, from which the stack follows: unfused attention is that of
+// Megatron-LM until 2022, fused operators are those of Megatron-Core, all else is PyTorch.
+// Megatron's gradients are as wide as the profile says, those of PyTorch as wide as its shards.
+[[nodiscard]] MemorySettings memory_settings(const SoftwareProfile& software);
 
 // Returns the options of a layer of the model, counted from 0: those of the settings, with its
 // load.

@@ -91,23 +91,6 @@ void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
   }
 }
 
-void check_stage_layers(const ParallelPlan& plan, const Model& model) {
-  if (plan.stage_layers.empty()) {
-    return;
-  }
-  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
-  if (plan.stage_layers.size() != stages) {
-    fail(fmt::format("expected the layers of {} stages, found {}", stages,
-                     plan.stage_layers.size()));
-  }
-  const std::int64_t layers =
-      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
-  if (layers != static_cast<std::int64_t>(model.layers.size())) {
-    fail(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
-                     model.title, layers));
-  }
-}
-
 void check_order(const ParallelPlan& plan) {
   for (const PlanAxis axis : kMegatronOrder) {
     if (std::count(plan.order.begin(), plan.order.end(), axis) != 1) {
@@ -138,6 +121,23 @@ std::string_view to_string(ContextParallelism kind) {
 
 std::string_view to_string(PlanAxis axis) {
   return kAxes.at(static_cast<std::size_t>(axis));
+}
+
+void check_stage_layers(const ParallelPlan& plan, const Model& model) {
+  if (plan.stage_layers.empty()) {
+    return;
+  }
+  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
+  if (plan.stage_layers.size() != stages) {
+    fail(fmt::format("expected the layers of {} stages, found {}", stages,
+                     plan.stage_layers.size()));
+  }
+  const std::int64_t layers =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (layers != static_cast<std::int64_t>(model.layers.size())) {
+    fail(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
+                     model.title, layers));
+  }
 }
 
 void check(const ParallelPlan& plan, const Model& model, int gpus) {

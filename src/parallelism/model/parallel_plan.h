@@ -112,5 +112,7 @@ struct ParallelPlan {
 
 // Throws ConfigError with one line that names the numbers that clash, for `gpus` GPUs.
 void check(const ParallelPlan& plan, const Model& model, int gpus);
+// The part of it that concerns ParallelPlan::stage_layers.
+void check_stage_layers(const ParallelPlan& plan, const Model& model);
 
 }  // namespace trainyard

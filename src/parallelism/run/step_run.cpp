@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/host_copies.h"
 #include "sim/config_error.h"

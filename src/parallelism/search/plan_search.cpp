@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "parallelism/memory/host_memory.h"
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/search/plan_bound.h"
 #include "parallelism/traffic/plan_network.h"
 #include "sim/config_error.h"
