@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kLevels{"allocated", "reserved", "device"};
 constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
-constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
 constexpr std::int64_t kMax = 1 << 24;
 
 int whole_or(const ConfigNode& node, std::string_view key, int min) {
@@ -40,7 +39,7 @@ ParallelPlan read_plan(const ConfigNode& node) {
       .global_batch = node.required("global_batch").as_integer(1, kMax),
       .sequence = node.required("sequence").as_integer(1, kMax),
       .recompute =
-          recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute)) : Recompute::None};
+          recompute ? static_cast<Recompute>(recompute->as_choice(kRecomputes)) : Recompute::None};
 }
 
 void read_stage_layers(const ConfigNode& node, const Model& model, ParallelPlan& plan) {

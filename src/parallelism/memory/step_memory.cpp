@@ -70,12 +70,6 @@ std::string_view to_string(MemoryClass memory_class) {
   return kNames[static_cast<std::size_t>(memory_class)];
 }
 
-std::string_view to_string(MemoryFit fit) {
-  constexpr std::array<std::string_view, 3> kNames{"fits", "fits without fragmentation",
-                                                   "out of memory"};
-  return kNames[static_cast<std::size_t>(fit)];
-}
-
 Bytes MemoryUse::allocated() const {
   return reserved() - (*this)[MemoryClass::Fragmentation];
 }
@@ -156,15 +150,6 @@ Bytes device_capacity(Bytes data_sheet) {
   return Bytes(std::llround(static_cast<double>(data_sheet.count()) * kGibPerGb * kNotWithheld));
 }
 
-MemoryFit fit_of(const MemoryUse& use, Bytes capacity) {
-  const Bytes needed = use.device();
-  if (needed <= capacity) {
-    return MemoryFit::Fits;
-  }
-  return needed - use[MemoryClass::Fragmentation] <= capacity ? MemoryFit::Tight
-                                                              : MemoryFit::OutOfMemory;
-}
-
 std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
                          std::string_view when) {
   constexpr double kGiga = 1e9;
@@ -179,17 +164,20 @@ std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view 
                            gigabytes(use[memory_class]));
     }
   }
-  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", to_string(fit_of(use, capacity)),
-                     who, gigabytes(use.device()), gigabytes(capacity), when, parts);
+  const Bytes needed = use.device();
+  const std::string_view fit = needed <= capacity ? "fits"
+                               : needed - use[MemoryClass::Fragmentation] <= capacity
+                                   ? "fits without fragmentation"
+                                   : "out of memory";
+  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", fit, who, gigabytes(needed),
+                     gigabytes(capacity), when, parts);
 }
 
-MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
+std::string memory_verdict(const StepMemory& memory, Bytes capacity) {
   const RankMemory& rank = memory.highest();
   const MemoryMoment& moment = rank.highest();
-  return {.fit = fit_of(moment.use, capacity),
-          .free = capacity - moment.use.device(),
-          .text = describe_fit(moment.use, capacity, fmt::format("pipeline rank {}", rank.rank),
-                               " at " + moment.where())};
+  return describe_fit(moment.use, capacity, fmt::format("pipeline rank {}", rank.rank),
+                      " at " + moment.where());
 }
 
 }  // namespace trainyard

@@ -120,25 +120,11 @@ struct StepMemory {
                                                    const MemorySettings& settings,
                                                    const ExpertLoads& loads);
 
-enum class MemoryFit : std::uint8_t {
-  Fits,
-  Tight,  // But for the share that is stated for fragmentation.
-  OutOfMemory,
-};
-
-[[nodiscard]] std::string_view to_string(MemoryFit fit);
-
-[[nodiscard]] MemoryFit fit_of(const MemoryUse& use, Bytes capacity);
 // "fits: pipeline rank 3 needs 70.10 of 85.90 GB at ...: weights 20.00, ...": the classes from the
-// largest on. `who` and `when` are put in as they are.
+// largest on. Also "fits without fragmentation", but for the share that is stated for it, and "out
+// of memory". `who` and `when` are put in as they are.
 [[nodiscard]] std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
                                        std::string_view when);
-
-struct MemoryVerdict {
-  MemoryFit fit = MemoryFit::Fits;
-  Bytes free;        // Negative: what is missing. At the device level.
-  std::string text;  // One line: rank, moment, and the classes from the largest on.
-};
 
 // Returns the capacity that a device with that memory by its data sheet (hw/parts/catalogue.h)
 // reports as its own. Data sheets say GB for 2^30 bytes, and half a percent is withheld: nvidia-smi
@@ -146,7 +132,7 @@ struct MemoryVerdict {
 // for a B200 of 180.
 [[nodiscard]] Bytes device_capacity(Bytes data_sheet);
 
-// `capacity` as device_capacity() gives it.
-[[nodiscard]] MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity);
+// The same of the rank with the highest peak; `capacity` as device_capacity() gives it.
+[[nodiscard]] std::string memory_verdict(const StepMemory& memory, Bytes capacity);
 
 }  // namespace trainyard

@@ -316,20 +316,13 @@ TEST_CASE("data sheets say GB for what devices report in GiB", "[memory]") {
 TEST_CASE("a verdict names the rank, the moment and what takes the memory", "[memory]") {
   const Model model = shipped("llama-2-7b");
   const StepMemory memory = memory_of(model, {});
-  const MemoryVerdict no = memory_verdict(memory, Bytes(80'000'000'000));
-  REQUIRE(no.fit == MemoryFit::OutOfMemory);
-  REQUIRE(no.free.count() < 0);
-  REQUIRE(no.text.substr(0, 36) == "out of memory: pipeline rank 0 needs");
-  REQUIRE(no.text.find("optimizer states 80.86") != std::string::npos);
-  const MemoryVerdict yes = memory_verdict(memory, gib(288));
-  REQUIRE(yes.fit == MemoryFit::Fits);
-  REQUIRE(yes.text.substr(0, 5) == "fits:");
-  const MemoryUse& use = memory.highest().highest().use;
-  const MemoryVerdict tight = memory_verdict(memory, use.device() - Bytes(1));
-  REQUIRE(tight.fit == MemoryFit::Tight);
-  REQUIRE(tight.free == Bytes(-1));
-  REQUIRE(tight.text.substr(0, 27) == "fits without fragmentation:");
-  REQUIRE((no.free - yes.free) == Bytes(80'000'000'000) - gib(288));
+  const std::string no = memory_verdict(memory, Bytes(80'000'000'000));
+  REQUIRE(no.starts_with("out of memory: pipeline rank 0 needs"));
+  REQUIRE(no.find("optimizer states 80.86") != std::string::npos);
+  REQUIRE(memory_verdict(memory, gib(288)).starts_with("fits:"));
+  const Bytes needed = memory.highest().highest().use.device();
+  REQUIRE(memory_verdict(memory, needed).starts_with("fits:"));
+  REQUIRE(memory_verdict(memory, needed - Bytes(1)).starts_with("fits without fragmentation:"));
 }
 
 TEST_CASE("a software profile represents a stack", "[memory]") {
