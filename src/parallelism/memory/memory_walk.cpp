@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/types/environment.h"
+#include "parallelism/model/model_ends.h"
 #include "parallelism/operators/rank_parameters.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
@@ -122,7 +123,9 @@ class RankWalk {
     ParallelPlan plan = plan_;
     plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
     unit.parameters.dense = rank_embedding_parameters(model_, plan);
-    unit.largest_matrix = largest_embedding_matrix(model_, plan);
+    const std::int64_t labels = model_.modulation ? model_.modulation->labels * model_.hidden : 0;
+    unit.largest_matrix =
+        std::max({rank_logit_parameters(model_, plan), labels, largest_of(input_linears(model_))});
     return unit;
   }
 
@@ -154,7 +157,8 @@ class RankWalk {
     unit.kept = saved_bytes(tensors, plan_.tokens());
     unit.logits = tensors.back().bytes(plan_.tokens());
     unit.loss_working = loss_working_bytes(model_, plan_, settings_.activations);
-    unit.largest_matrix = largest_head_matrix(model_, plan_);
+    unit.largest_matrix =
+        std::max(rank_logit_parameters(model_, plan_), largest_of(output_linears(model_)));
     unit.parameters.dense =
         rank_head(model_, plan_, model_.has_tied_embeddings && has_embedding_).dense;
     return unit;
