@@ -64,12 +64,6 @@ struct PipelineSchedule {
   std::string (*error)(const PipelineShape& shape) = nullptr;
   // All passes of a rank in their order, for a shape that passed check().
   std::vector<Pass> (*passes)(const PipelineShape& shape, int rank) = nullptr;
-  // The idle time of each rank in a step of equal stages without transfers, where it has a closed
-  // form, for W <= F <= B and at least two micro-batches a rank.
-  SimTime (*bubble)(const PipelineShape& shape, const StageTimes& times) = nullptr;
-  // The most forward passes, all chunks together, whose activations a rank holds at once, where
-  // they have a closed form.
-  int (*max_activations)(const PipelineShape& shape, int rank) = nullptr;
 };
 
 // All rows, the usual schedule first.

@@ -33,22 +33,13 @@ std::vector<Pass> zero_bubble_h(const PipelineShape& shape, int rank, int warm_u
 }  // namespace
 
 constinit const PipelineSchedule kZeroBubbleH1{
-    .name = "zb-h1",
-    .splits_backward = true,
-    .passes = [](const PipelineShape& shape, int rank) { return zero_bubble_h(shape, rank, 1, 1); },
-    // Table 2 of the paper.
-    .bubble =
-        [](const PipelineShape& shape, const StageTimes& times) {
-          return (times.forward + times.input_gradient - times.weight_gradient) * (shape.ranks - 1);
-        },
-    .max_activations = [](const PipelineShape& shape,
-                          int) { return std::min(shape.micro_batches, shape.ranks); }};
+    .name = "zb-h1", .splits_backward = true, .passes = [](const PipelineShape& shape, int rank) {
+      return zero_bubble_h(shape, rank, 1, 1);
+    }};
 
 constinit const PipelineSchedule kZeroBubbleH2{
-    .name = "zb-h2",
-    .splits_backward = true,
-    .passes = [](const PipelineShape& shape, int rank) { return zero_bubble_h(shape, rank, 2, 2); },
-    .max_activations = [](const PipelineShape& shape,
-                          int) { return std::min(shape.micro_batches, 2 * shape.ranks - 1); }};
+    .name = "zb-h2", .splits_backward = true, .passes = [](const PipelineShape& shape, int rank) {
+      return zero_bubble_h(shape, rank, 2, 2);
+    }};
 
 }  // namespace trainyard
