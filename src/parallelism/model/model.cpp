@@ -204,15 +204,8 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
 }
 
 std::int64_t norm_parameters(const Model& model, std::int64_t elements) {
-  switch (model.norm) {
-    case Norm::Rms:
-      break;
-    case Norm::Layer:
-      return 2 * elements;
-    case Norm::Plain:
-      return 0;
-  }
-  return elements;
+  constexpr std::array<std::int64_t, kNorms.size()> kVectors{1, 2, 0};
+  return kVectors.at(static_cast<std::size_t>(model.norm)) * elements;
 }
 
 std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {

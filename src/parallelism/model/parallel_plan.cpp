@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 #include <string>
@@ -91,14 +90,6 @@ void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
   }
 }
 
-void check_order(const ParallelPlan& plan) {
-  for (const PlanAxis axis : kMegatronOrder) {
-    if (std::count(plan.order.begin(), plan.order.end(), axis) != 1) {
-      fail("expected each of tensor, context, data and pipeline once in the order of ranks");
-    }
-  }
-}
-
 void check_sharding(const ParallelPlan& plan) {
   if (plan.shard_group != 0) {
     if (plan.zero_stage == 0) {
@@ -144,7 +135,6 @@ void check(const ParallelPlan& plan, const Model& model, int gpus) {
   check_ranks(plan, gpus);
   check_batch(plan);
   check_sharding(plan);
-  check_order(plan);
   check_stage_layers(plan, model);
   for (const ModelLayer& layer : model.layers) {
     check_layer(plan, layer);
