@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed forms of pipeline schedules, as their papers have them.
+// What pipeline schedules hold, and their closed forms as papers have them.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,17 @@
 #include "parallelism/model/pipeline_schedule.h"
 
 namespace trainyard {
+
+// The forward passes, of all chunks, whose activations the rank holds at most.
+inline int max_activations(const PipelineShape& shape, int rank) {
+  int held = 0;
+  int max = 0;
+  for (const Pass& pass : passes_of(shape, rank)) {
+    held += pass.kind == PassKind::Forward ? 1 : pass.kind == PassKind::InputGradient ? 0 : -1;
+    max = std::max(max, held);
+  }
+  return max;
+}
 
 // The idle time of each rank in a step of equal stages without transfers, for W <= F <= B and at
 // least two micro-batches a rank, where the schedule has a form.

@@ -62,7 +62,6 @@ class RankWalk {
       begin(pass);
       step_or_recall(pass);
       end();
-      count(pass.kind);
     }
     CHECK(held_.kept.count() == 0, "a pass keeps memory behind the step");
     CHECK(held_.logits.count() == 0, "a loss keeps memory behind the step");
@@ -279,15 +278,6 @@ class RankWalk {
     }
   }
 
-  void count(PassKind kind) {
-    if (kind == PassKind::Forward) {
-      ++alive_;
-      memory_.max_activations = std::max(memory_.max_activations, alive_);
-    } else if (kind != PassKind::InputGradient) {
-      --alive_;
-    }
-  }
-
   void forward(const Chunk& chunk) {
     consider_passage(chunk);
     for (std::size_t index = 0; index < chunk.size(); ++index) {
@@ -432,7 +422,6 @@ class RankWalk {
   Held held_;
   std::map<std::tuple<PassKind, int, Held>, KnownPass> known_passes_;  // Passes by kind and chunk.
   RepeatedPasses repeated_;
-  int alive_ = 0;
   bool is_first_ = true;
   RankMemory memory_;
 };

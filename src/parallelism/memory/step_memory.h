@@ -85,8 +85,6 @@ struct RankMemory {
   int rank = 0;                       // Rank of the pipeline.
   std::vector<MemoryMoment> profile;  // For each pass, and the optimizer, its highest moment.
   std::size_t peak = 0;               // Index of the highest of them, the first of equal ones.
-  // Most forward passes alive at once, all chunks together; from the schedule.
-  int max_activations = 0;
   HostedMemory host = {};
 
   [[nodiscard]] const MemoryMoment& highest() const { return profile[peak]; }

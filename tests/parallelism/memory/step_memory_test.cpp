@@ -2,16 +2,15 @@
 #include "parallelism/memory/step_memory.h"
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "parallelism/model/pipeline_schedule.h"
-#include "sim/config.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
 #include "support/paths.h"
+#include "support/pipeline_forms.h"
 
 namespace trainyard {
 namespace {
@@ -38,24 +37,6 @@ void require_refused(const ParallelPlan& plan, const Model& model, const std::st
   INFO(message);
   REQUIRE_THROWS_MATCHES(step_memory(model, plan, MemorySettings()), ConfigError,
                          Catch::Matchers::Message("memory: " + message));
-}
-
-const std::map<std::string, const PipelineSchedule*> kNames = {{"gpipe", &kGPipe},
-                                                               {"onef1b", &kOneForwardOneBackward},
-                                                               {"interleaved", &kInterleaved},
-                                                               {"zbh1", &kZeroBubbleH1},
-                                                               {"zbh2", &kZeroBubbleH2},
-                                                               {"zbv", &kZeroBubbleV},
-                                                               {"dualpipe", &kDualPipe}};
-
-// The most activations of a rank, in forwards of one micro-batch through its chunks.
-double max_alive(const PipelineSchedule* schedule, int ranks, int chunks, int micro_batches,
-                 int rank) {
-  const Model model = shipped("gpt-3-175b");
-  const ParallelPlan plan{
-      .pipeline = ranks, .schedule = schedule, .chunks = chunks, .global_batch = micro_batches};
-  const StepMemory memory = memory_of(model, plan);
-  return static_cast<double>(memory.ranks[static_cast<std::size_t>(rank)].max_activations) / chunks;
 }
 
 }  // namespace
@@ -113,56 +94,6 @@ TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
   REQUIRE(use[MemoryClass::OptimizerStates].count() == 12 * ((dense + 15) / 16 + experts / 2));
 }
 
-TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
-  const int p = 8;
-  const int m = 32;
-  for (int rank = 0; rank < p; ++rank) {
-    INFO("rank " << rank);
-    REQUIRE(max_alive(&kGPipe, p, 1, m, rank) == m);
-    REQUIRE(max_alive(&kOneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
-    REQUIRE(max_alive(&kZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
-    REQUIRE(max_alive(&kZeroBubbleV, p, 2, m, rank) <= p);
-    REQUIRE(max_alive(&kDualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
-  }
-  REQUIRE(max_alive(&kZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
-  REQUIRE(max_alive(&kOneForwardOneBackward, p, 1, 3, 0) == 3);
-  // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
-  for (const int v : {2, 3, 4}) {
-    REQUIRE(max_alive(&kInterleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
-  }
-}
-
-TEST_CASE("counts of living passes are those of the golden schedules", "[memory]") {
-  ConfigDocument document =
-      ConfigDocument::load(source_dir() / "validation" / "pipeline" / "schedules.yaml");
-  const Model model = shipped("gpt-3-175b");
-  int compared = 0;
-  for (const ConfigNode& node : document.root().required("cases").items()) {
-    const auto name = node.required("schedule").as_string();
-    const auto known = kNames.find(name);
-    ParallelPlan plan{.pipeline = static_cast<int>(node.required("p").as_integer(1, 1024)),
-                      .schedule = known->second,
-                      .chunks = static_cast<int>(node.required("chunks").as_integer(1, 1024)),
-                      .global_batch = node.required("m").as_integer(1, 1024)};
-    const auto peaks = node.required("results").optional("peak_activations");
-    const int stages = plan.pipeline_shape().stages();
-    if (!peaks || stages > 96) {
-      continue;
-    }
-    INFO(node.required("id").as_string());
-    plan.stage_layers.assign(static_cast<std::size_t>(stages), 1);
-    plan.stage_layers.back() += 96 - stages;
-    const StepMemory memory = memory_of(model, plan);
-    const std::vector<ConfigNode> ranks = peaks->items();
-    REQUIRE(ranks.size() == memory.ranks.size());
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      REQUIRE(memory.ranks[rank].max_activations == ranks[rank].as_integer(0, 1024));
-      ++compared;
-    }
-  }
-  REQUIRE(compared > 40);
-}
-
 TEST_CASE("activations of the first rank are those of its layers alive", "[memory]") {
   const Model model = shipped("gpt-3-175b");
   const ParallelPlan plan{.tensor = 8,
@@ -176,7 +107,7 @@ TEST_CASE("activations of the first rank are those of its layers alive", "[memor
   const StepMemory memory = memory_of(model, plan, settings);
   const std::int64_t layer = 34 * 2048 * 12288 / 8;
   // 31 chunks of four layers, and the mask of the embedding for each micro-batch in the first one.
-  REQUIRE(memory.ranks.front().max_activations == 31);
+  REQUIRE(max_activations(plan.pipeline_shape(), 0) == 31);
   const Bytes activations = memory.ranks.front().highest().use[MemoryClass::Activations];
   REQUIRE(activations.count() - 31 * 4 * layer == 16 * 2048 * 12288 / 8);
 }
