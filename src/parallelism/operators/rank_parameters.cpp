@@ -103,14 +103,7 @@ RankParameters rank_head(const Model& model, const ParallelPlan& plan, bool shar
   const std::int64_t shared = shares_logits ? rank_logit_parameters(model, plan) : 0;
   const std::int64_t logits = model.vocabulary > 0 && !shares_logits ? 1 : 0;
   return {.dense = last_norm + rank_head_parameters(model, plan) - shared,
-          .dense_matrices = static_cast<std::int64_t>(output_linears(model).size()) + logits};
-}
-
-RankParameters rank_embedding(const Model& model, const ParallelPlan& plan) {
-  const std::int64_t tables =
-      (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
-  return {.dense = rank_embedding_parameters(model, plan),
-          .dense_matrices = static_cast<std::int64_t>(input_linears(model).size()) + tables};
+          .dense_matrices = std::ssize(output_linears(model)) + logits};
 }
 
 RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
@@ -124,10 +117,16 @@ RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
 
 RankParameters held_parameters(const Model& model, const ParallelPlan& plan,
                                const PipelineStage& stage, const ModelUnit& unit) {
-  return unit.place == StepPlace::Layer ? gathered_parameters(model, plan, unit)
-         : unit.place == StepPlace::Embedding
-             ? rank_embedding(model, plan)
-             : rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+  if (unit.place == StepPlace::Head) {
+    return rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+  }
+  RankParameters held = gathered_parameters(model, plan, unit);
+  if (unit.place == StepPlace::Embedding) {
+    const int tables =
+        (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
+    held.dense_matrices = std::ssize(input_linears(model)) + tables;
+  }
+  return held;
 }
 
 RankParameters stage_parameters(const Model& model, const PipelineStage& stage,

@@ -40,8 +40,6 @@ struct RankParameters {
 // shared with the embedding of the same rank.
 [[nodiscard]] RankParameters rank_head(const Model& model, const ParallelPlan& plan,
                                        bool shares_logits);
-// Returns parameters with their number of matrices.
-[[nodiscard]] RankParameters rank_embedding(const Model& model, const ParallelPlan& plan);
 // Returns what ZeRO stage 3 gathers for a unit of the model.
 [[nodiscard]] RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
                                                  const ModelUnit& unit);

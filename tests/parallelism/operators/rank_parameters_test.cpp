@@ -60,7 +60,7 @@ TEST_CASE("tensor ranks have what is at the ends in full, but for the vocabulary
   REQUIRE(rank_embedding_parameters(dit, plan) == parameters_of(dit).embedding);
   REQUIRE(rank_head_parameters(dit, plan) == parameters_of(dit).head);
   // Patches, two of the time step, the labels; shift and scale, and the outputs.
-  REQUIRE(rank_embedding(dit, plan).dense_matrices == 4);
+  REQUIRE(held_parameters(dit, plan, {}, {.place = StepPlace::Embedding}).dense_matrices == 4);
   REQUIRE(rank_head(dit, plan, false).dense_matrices == 2);
   const ModelLayer& layer = dit.layers.front();
   REQUIRE(rank_matrices(dit, layer, plan)[2].elements() == 6 * 1152 * 1152);
