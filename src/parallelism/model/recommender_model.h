@@ -20,7 +20,6 @@ namespace trainyard {
 struct EmbeddingTable {
   std::int64_t rows = 0;
   std::int64_t lookups = 1;  // Look-ups of a sample: indices whose vectors are added up.
-  bool operator==(const EmbeddingTable&) const = default;
 };
 
 // x' = x0 * (V (W x) + b) + x with all vectors in a row as x: arXiv 2008.13535, section 3.4.
@@ -35,7 +34,6 @@ struct MlpLayer {
   std::int64_t outputs = 0;
 
   [[nodiscard]] std::int64_t parameters() const { return inputs * outputs + outputs; }
-  bool operator==(const MlpLayer&) const = default;
 };
 
 struct RecommenderModel {

@@ -44,11 +44,6 @@ std::vector<Pass> zero_bubble_v(const PipelineShape& shape, int rank) {
       list.input_gradient(chunk);
     }
   };
-  const auto weights = [&](int chunk) {
-    if (list.is_pending(chunk)) {
-      list.weight_gradient(chunk);
-    }
-  };
   for (int i = 0; i < 2 * (shape.ranks - rank) - 1; ++i) {
     forward(0);
   }
@@ -59,15 +54,15 @@ std::vector<Pass> zero_bubble_v(const PipelineShape& shape, int rank) {
   for (int i = 0; i < shape.ranks - rank; ++i) {
     forward(1);
     backward(1);
-    weights(1);
+    list.weight_gradient(1);
   }
   while (list.forwards(1) < micro_batches || list.forwards(0) < micro_batches) {
     forward(0);
     backward(0);
-    weights(0);
+    list.weight_gradient(0);
     forward(1);
     backward(1);
-    weights(1);
+    list.weight_gradient(1);
   }
   for (int i = 0; i < rank; ++i) {
     backward(0);
@@ -75,13 +70,11 @@ std::vector<Pass> zero_bubble_v(const PipelineShape& shape, int rank) {
   }
   for (int i = 0; i < shape.ranks - rank; ++i) {
     backward(0);
-    weights(0);
+    list.weight_gradient(0);
   }
-  while (list.is_pending(1)) {
-    weights(1);
+  while (list.weight_gradient(1)) {
   }
-  while (list.is_pending(0)) {
-    weights(0);
+  while (list.weight_gradient(0)) {
   }
   return std::move(list).passes();
 }
