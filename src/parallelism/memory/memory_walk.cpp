@@ -264,17 +264,12 @@ class RankWalk {
 
   void step(const Pass& pass) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
-    switch (pass.kind) {
-      case PassKind::Forward:
-        forward(chunk);
-        return;
-      case PassKind::Backward:
-      case PassKind::InputGradient:
-        backward(chunk, pass.kind == PassKind::InputGradient);
-        return;
-      case PassKind::WeightGradient:
-        weight_gradients(chunk);
-        return;
+    if (pass.kind == PassKind::Forward) {
+      forward(chunk);
+    } else if (pass.kind == PassKind::WeightGradient) {
+      weight_gradients(chunk);
+    } else {
+      backward(chunk, pass.kind == PassKind::InputGradient);
     }
   }
 
