@@ -264,6 +264,9 @@ class RankWalk {
 
   void step(const Pass& pass) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    if (chunk.empty()) {  // A stage may have no unit at all.
+      consider({}, {});
+    }
     if (pass.kind == PassKind::Forward) {
       forward(chunk);
     } else if (pass.kind == PassKind::WeightGradient) {
@@ -274,7 +277,6 @@ class RankWalk {
   }
 
   void forward(const Chunk& chunk) {
-    consider_passage(chunk);
     for (std::size_t index = 0; index < chunk.size(); ++index) {
       const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, 1)};
@@ -320,7 +322,6 @@ class RankWalk {
   }
 
   void backward(const Chunk& chunk, bool is_split) {
-    consider_passage(chunk);
     for (std::size_t index = chunk.size(); index-- > 0;) {
       const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, -1),
@@ -347,7 +348,6 @@ class RankWalk {
   }
 
   void weight_gradients(const Chunk& chunk) {
-    consider_passage(chunk);
     for (std::size_t index = chunk.size(); index-- > 0;) {
       const Unit& unit = chunk[index];
       Extra extra;
@@ -379,13 +379,6 @@ class RankWalk {
       }
     }
     return Bytes(parameters) * settings_.states.compute;
-  }
-
-  // A stage may have no unit at all.
-  void consider_passage(const Chunk& chunk) {
-    if (chunk.empty()) {
-      consider({}, {});
-    }
   }
 
   void consider(const ModelUnit& unit, const Extra& extra) {
