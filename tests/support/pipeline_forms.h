@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pipeline schedules hold, and their closed forms as papers have them.
+// Activations that pipeline schedules hold, and their closed forms as papers have them.
 #pragma once
 
 #include <algorithm>

@@ -251,7 +251,7 @@ std::vector<WeightMatrix> attention_matrices(const Model& model, const Attention
   return matrices;
 }
 
-// Of latent attention, projections up have none.
+// Projections up of latent attention have none.
 std::int64_t attention_biases(const Model& model, const Attention& attention, std::int64_t tensor) {
   if (model.bias == Bias::None) {
     return 0;

@@ -91,7 +91,7 @@ struct ParallelPlan {
   std::array<PlanAxis, 4> order = kMegatronOrder;
 
   [[nodiscard]] int ranks() const { return tensor * context * pipeline * data; }
-  // By PlanAxis.
+  // The degree of each PlanAxis.
   [[nodiscard]] std::array<int, 4> degrees() const { return {tensor, context, data, pipeline}; }
   // Ranks with the same dense weights, which add up their gradients.
   [[nodiscard]] int gradient_ranks() const { return data * context; }

@@ -25,7 +25,7 @@ struct AttentionRates {
   double backward = 0.0;
 };
 
-// What each GPU of a generation has as the generation says.
+// Rates that each GPU of a generation has as the generation says.
 struct KernelRates {
   SimTime gemm_start;              // Start of each kernel.
   std::int64_t tile_prologue = 0;  // Start and end of a tile, as elements of K.

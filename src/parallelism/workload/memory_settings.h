@@ -20,7 +20,7 @@ struct StateFormat {
   std::int64_t weight = 2;
   std::int64_t compute = 2;   // As layers use them: gathered weights, gradients of one layer.
   std::int64_t gradient = 4;  // Accumulated; sharded from ZeRO stage 2 on.
-  // Of the optimizer: master copy and two moments of 4 each; sharded from ZeRO stage 1 on.
+  // The optimizer has a master copy and two moments of 4 each; sharded from ZeRO stage 1 on.
   std::int64_t optimizer = 12;
 };
 
