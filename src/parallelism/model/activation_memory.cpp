@@ -402,7 +402,7 @@ Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
   // The gradient of the head's input, and with sequence parallelism its gathered input.
   const Bytes inputs = split_bytes(plan, model.hidden, 1) * (plan.has_sequence_parallelism ? 2 : 1);
   const std::int64_t logits = plan.tokens() * model.vocabulary;
-  const std::array<std::int64_t, 4> of_logit{0, plan.element_bytes, 8, 4};  // In the order of LossKernel.
+  const std::array<std::int64_t, 4> of_logit{0, plan.element_bytes, 8, 4};  // Each LossKernel.
   return inputs + Bytes(ceil_divide(logits * of_logit.at(static_cast<std::size_t>(options.loss)),
                                     logit_ranks(plan, options)));
 }
