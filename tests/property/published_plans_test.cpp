@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "calibration/training/training_case.h"
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/search/plan_search.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "parallelism/traffic/shared_times.h"

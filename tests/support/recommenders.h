@@ -18,7 +18,13 @@
 namespace trainyard {
 
 inline RecommenderModel shipped_recommender(const std::string& name) {
-  return load_recommender(kConfigsFolder / "workloads/recommenders" / (name + ".yaml"));
+  ConfigDocument document =
+      ConfigDocument::load(kConfigsFolder / "workloads/recommenders" / (name + ".yaml"));
+  RecommenderModel model;
+  model.name = name;
+  read_fields(document.root(), model, recommender_fields);
+  document.finish();
+  return model;
 }
 
 inline RecommenderSoftware recommender_software(const std::string& name) {

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kLevels{"allocated", "reserved", "device"};
 constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
-constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
 constexpr std::int64_t kMax = 1 << 24;
 
 int whole_or(const ConfigNode& node, std::string_view key, int min) {
@@ -40,17 +39,16 @@ ParallelPlan read_plan(const ConfigNode& node) {
       .global_batch = node.required("global_batch").as_integer(1, kMax),
       .sequence = node.required("sequence").as_integer(1, kMax),
       .recompute =
-          recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute)) : Recompute::None};
+          recompute ? static_cast<Recompute>(recompute->as_choice(kRecomputes)) : Recompute::None};
 }
 
-std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,
-                                   const ParallelPlan& plan) {
-  std::vector<int> layers;
+void read_stage_layers(const ConfigNode& node, const Model& model, ParallelPlan& plan) {
   if (const auto found = node.optional("stage_layers")) {
     for (const ConfigNode& item : found->items()) {
-      layers.push_back(static_cast<int>(item.as_integer(0, kMax)));
+      plan.stage_layers.push_back(static_cast<int>(item.as_integer(0, kMax)));
     }
-    return layers;
+    check_stage_layers(plan, model);
+    return;
   }
   const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
   if (model.layers.size() % stages != 0) {
@@ -58,8 +56,6 @@ std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,
                           model.layers.size()),
               "none");
   }
-  layers.assign(stages, static_cast<int>(model.layers.size() / stages));
-  return layers;
 }
 
 MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Model>& models,
@@ -72,10 +68,9 @@ MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Mode
   MeasuredMemory row{.id = node.required("id").as_string(),
                      .model = model->second,
                      .plan = read_plan(node),
-                     .stage_layers = {},
                      .settings = settings,
                      .measured = {}};
-  row.stage_layers = read_stage_layers(node, row.model, row.plan);
+  read_stage_layers(node, row.model, row.plan);
   if (const auto own = node.optional("settings")) {
     row.settings = own->as_string();
   }
@@ -124,8 +119,7 @@ MemoryMeasurements load_memory_measurements(const std::filesystem::path& file) {
 }
 
 Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {
-  const StepMemory memory =
-      step_memory(row.model, row.plan, row.stage_layers, memory_settings(row.settings));
+  const StepMemory memory = step_memory(row.model, row.plan, memory_settings(row.settings));
   Bytes max;
   for (const RankMemory& rank : memory.ranks) {
     max = std::max(max, at_level(rank.highest().use, level));

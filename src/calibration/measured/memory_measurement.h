@@ -26,7 +26,6 @@ struct MeasuredMemory {
   std::string id;
   Model model;
   ParallelPlan plan;
-  std::vector<int> stage_layers;
   std::string settings;  // A name that memory_settings() knows.
   Bytes measured;        // Memory of the fullest rank.
 };

@@ -17,7 +17,7 @@
 #include "cli/search/search_request.h"
 #include "nccl/search/search_memory.h"
 #include "nccl/timing/profile.h"
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/operators/host_copies.h"
 #include "parallelism/operators/model_flops.h"
 #include "parallelism/run/step_cost.h"

@@ -17,7 +17,6 @@ namespace {
 constexpr int kMaxRanks = 50'000;
 constexpr int kMaxGpus = 1'000'000;
 constexpr int kMaxBest = 1'000;
-constexpr std::array<std::string_view, 3> kRecomputeNames{"none", "selective", "full"};
 constexpr std::array<std::string_view, 12> kAxisNames{"tp",          "sp",        "cp",   "pp",
                                                       "schedule",    "vpp",       "ep",   "etp",
                                                       "micro-batch", "recompute", "zero", "order"};
@@ -80,7 +79,7 @@ AxisChoices read_axes(const OptionReader& reader) {
                 .expert = ranks("ep"),
                 .expert_tensor = ranks("etp"),
                 .micro_batch = {micro_batches.begin(), micro_batches.end()},
-                .recompute = words(reader, "recompute", kRecomputeNames,
+                .recompute = words(reader, "recompute", kRecomputes,
                                    [](std::size_t index) { return static_cast<Recompute>(index); }),
                 .zero_stage = numbers(reader, "zero", 0, 3),
                 .orders = read_orders(reader)},

@@ -18,7 +18,7 @@
 #include "cli/step/step_recommender.h"
 #include "cli/step/step_request.h"
 #include "parallelism/closed_forms/idle_settings.h"
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/operators/model_flops.h"
 #include "parallelism/run/step_cost.h"
 #include "parallelism/run/step_run.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "parallelism/model/rank_groups.h"
@@ -18,16 +19,9 @@ std::size_t place_in_pipeline(const ParallelPlan& plan, int rank) {
   return static_cast<std::size_t>(std::find(group.begin(), group.end(), rank) - group.begin());
 }
 
-// Bytes over what is there, or below it.
-std::int64_t lacking(const HostMemoryUse& use) {
-  return use.size ? use.hosted.total().count() - use.size->count() : 0;
-}
-
-bool is_worse(const HostMemoryUse& a, const HostMemoryUse& b) {
-  if (a.fits() != b.fits()) {
-    return !a.fits();
-  }
-  return a.fits() ? a.hosted.total() > b.hosted.total() : lacking(a) > lacking(b);
+// Use that does not fit is worse, then what lacks more, or takes more.
+std::pair<bool, Bytes> badness(const HostMemoryUse& use) {
+  return {!use.fits(), use.fits() ? use.hosted.total() : use.hosted.total() - *use.size};
 }
 
 }  // namespace
@@ -64,7 +58,7 @@ HostMemoryUse host_memory_use(const Cluster& cluster, const ParallelPlan& plan,
   }
   HostMemoryUse worst;
   for (const auto& [server, use] : servers) {
-    if (is_worse(use, worst)) {
+    if (badness(use) > badness(worst)) {
       worst = use;
     }
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/types/environment.h"
+#include "parallelism/model/model_ends.h"
 #include "parallelism/operators/rank_parameters.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
@@ -61,7 +62,6 @@ class RankWalk {
       begin(pass);
       step_or_recall(pass);
       end();
-      count(pass.kind);
     }
     CHECK(held_.kept.count() == 0, "a pass keeps memory behind the step");
     CHECK(held_.logits.count() == 0, "a loss keeps memory behind the step");
@@ -122,7 +122,9 @@ class RankWalk {
     ParallelPlan plan = plan_;
     plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
     unit.parameters.dense = rank_embedding_parameters(model_, plan);
-    unit.largest_matrix = largest_embedding_matrix(model_, plan);
+    const std::int64_t labels = model_.modulation ? model_.modulation->labels * model_.hidden : 0;
+    unit.largest_matrix =
+        std::max({rank_logit_parameters(model_, plan), labels, largest_of(input_linears(model_))});
     return unit;
   }
 
@@ -154,7 +156,8 @@ class RankWalk {
     unit.kept = saved_bytes(tensors, plan_.tokens());
     unit.logits = tensors.back().bytes(plan_.tokens());
     unit.loss_working = loss_working_bytes(model_, plan_, settings_.activations);
-    unit.largest_matrix = largest_head_matrix(model_, plan_);
+    unit.largest_matrix =
+        std::max(rank_logit_parameters(model_, plan_), largest_of(output_linears(model_)));
     unit.parameters.dense =
         rank_head(model_, plan_, model_.has_tied_embeddings && has_embedding_).dense;
     return unit;
@@ -207,7 +210,7 @@ class RankWalk {
     resident_[MemoryClass::Gradients] = accumulates_unsharded()
                                             ? Bytes(total.total()) * settings_.unsharded_gradient
                                             : Bytes(share(2).total()) * states.gradient;
-    resident_[MemoryClass::OptimizerStates] = states.optimizer_bytes(share(1).total());
+    resident_[MemoryClass::OptimizerStates] = Bytes(share(1).total()) * states.optimizer;
     if (plan_.offload.optimizer) {
       move_optimizer(share(1).total(), share(3).total());
     }
@@ -261,31 +264,19 @@ class RankWalk {
 
   void step(const Pass& pass) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
-    switch (pass.kind) {
-      case PassKind::Forward:
-        forward(chunk);
-        return;
-      case PassKind::Backward:
-      case PassKind::InputGradient:
-        backward(chunk, pass.kind == PassKind::InputGradient);
-        return;
-      case PassKind::WeightGradient:
-        weight_gradients(chunk);
-        return;
+    if (chunk.empty()) {  // A stage may have no unit at all.
+      consider({}, {});
     }
-  }
-
-  void count(PassKind kind) {
-    if (kind == PassKind::Forward) {
-      ++alive_;
-      memory_.max_activations = std::max(memory_.max_activations, alive_);
-    } else if (kind != PassKind::InputGradient) {
-      --alive_;
+    if (pass.kind == PassKind::Forward) {
+      forward(chunk);
+    } else if (pass.kind == PassKind::WeightGradient) {
+      weight_gradients(chunk);
+    } else {
+      backward(chunk, pass.kind == PassKind::InputGradient);
     }
   }
 
   void forward(const Chunk& chunk) {
-    consider_passage(chunk);
     for (std::size_t index = 0; index < chunk.size(); ++index) {
       const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, 1)};
@@ -331,7 +322,6 @@ class RankWalk {
   }
 
   void backward(const Chunk& chunk, bool is_split) {
-    consider_passage(chunk);
     for (std::size_t index = chunk.size(); index-- > 0;) {
       const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, -1),
@@ -358,7 +348,6 @@ class RankWalk {
   }
 
   void weight_gradients(const Chunk& chunk) {
-    consider_passage(chunk);
     for (std::size_t index = chunk.size(); index-- > 0;) {
       const Unit& unit = chunk[index];
       Extra extra;
@@ -392,13 +381,6 @@ class RankWalk {
     return Bytes(parameters) * settings_.states.compute;
   }
 
-  // A stage may have no unit at all.
-  void consider_passage(const Chunk& chunk) {
-    if (chunk.empty()) {
-      consider({}, {});
-    }
-  }
-
   void consider(const ModelUnit& unit, const Extra& extra) {
     MemoryUse use = resident_;
     use[MemoryClass::GatheredWeights] += extra.gathered;
@@ -428,7 +410,6 @@ class RankWalk {
   Held held_;
   std::map<std::tuple<PassKind, int, Held>, KnownPass> known_passes_;  // Passes by kind and chunk.
   RepeatedPasses repeated_;
-  int alive_ = 0;
   bool is_first_ = true;
   RankMemory memory_;
 };

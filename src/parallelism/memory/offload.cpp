@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/model/activation_memory.h"
 
 namespace trainyard {

@@ -17,22 +17,6 @@ namespace {
   throw ConfigError("memory: " + text);
 }
 
-void check_stages(const Model& model, const ParallelPlan& plan, std::span<const int> layers) {
-  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
-  if (layers.size() != stages) {
-    refuse(fmt::format("expected the layers of {} stages, found {}", stages, layers.size()));
-  }
-  const auto min = std::min_element(layers.begin(), layers.end());
-  if (*min < 0) {
-    refuse(fmt::format("expected no negative number of layers, found {}", *min));
-  }
-  const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
-  if (total != static_cast<std::int64_t>(model.layers.size())) {
-    refuse(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
-                       model.title, total));
-  }
-}
-
 // Which products alternate depends on how the software orders them beside those of tokens.
 void check_products(const ParallelPlan& plan, const MemorySettings& settings,
                     std::string_view beside) {
@@ -86,12 +70,6 @@ std::string_view to_string(MemoryClass memory_class) {
   return kNames[static_cast<std::size_t>(memory_class)];
 }
 
-std::string_view to_string(MemoryFit fit) {
-  constexpr std::array<std::string_view, 3> kNames{"fits", "fits without fragmentation",
-                                                   "out of memory"};
-  return kNames[static_cast<std::size_t>(fit)];
-}
-
 Bytes MemoryUse::allocated() const {
   return reserved() - (*this)[MemoryClass::Fragmentation];
 }
@@ -115,6 +93,17 @@ std::string MemoryMoment::where() const {
                      name_of(unit));
 }
 
+MemorySettings memory_settings(const SoftwareProfile& software) {
+  const bool is_unfused = software.attention == "unfused";
+  if (!is_unfused && software.fusion != "fused") {
+    return memory_settings("pytorch-fsdp");
+  }
+  MemorySettings settings = memory_settings(is_unfused ? "megatron-2022" : "megatron-core");
+  settings.states.gradient = software.gradient_bytes;
+  settings.activations.keeps_projections = software.full_recompute == FullRecompute::Unprojected;
+  return settings;
+}
+
 ActivationOptions activation_options(const Model& model, int of_model, const ParallelPlan& plan,
                                      const MemorySettings& settings, const ExpertLoads& loads) {
   ActivationOptions options = settings.activations;
@@ -125,10 +114,8 @@ ActivationOptions activation_options(const Model& model, int of_model, const Par
   return options;
 }
 
-StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                       std::span<const int> stage_layers, const MemorySettings& settings,
+StepMemory step_memory(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
                        const ExpertLoads& loads) {
-  check_stages(model, plan, stage_layers);
   if (has_experts(model)) {
     check_products(plan, settings, "experts");
     check_expert_plan(plan);
@@ -137,11 +124,9 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
     check_products(plan, settings, "modulation");
   }
   check_sizes(model, plan, settings, loads);
-  ParallelPlan staged = plan;
-  staged.stage_layers.assign(stage_layers.begin(), stage_layers.end());
   StepMemory memory;
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    memory.ranks.push_back(rank_memory(model, staged, settings, loads, rank));
+    memory.ranks.push_back(rank_memory(model, plan, settings, loads, rank));
   }
   const auto worst = std::ranges::max_element(
       memory.ranks, {}, [](const RankMemory& rank) { return rank.highest().use.device(); });
@@ -149,19 +134,20 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
   return memory;
 }
 
+StepMemory step_memory(const Model& model, const ParallelPlan& plan,
+                       const SoftwareProfile& software, const ExpertLoads& loads) {
+  MemorySettings settings = memory_settings(software);
+  if (plan.element_bytes == 4) {
+    // Weights are their own master copy.
+    settings.states = {.weight = 4, .compute = 4, .gradient = 4, .optimizer = 8};
+  }
+  return step_memory(model, plan, settings, loads);
+}
+
 Bytes device_capacity(Bytes data_sheet) {
   constexpr double kGibPerGb = 1.073741824;
   constexpr double kNotWithheld = 0.995;
   return Bytes(std::llround(static_cast<double>(data_sheet.count()) * kGibPerGb * kNotWithheld));
-}
-
-MemoryFit fit_of(const MemoryUse& use, Bytes capacity) {
-  const Bytes needed = use.device();
-  if (needed <= capacity) {
-    return MemoryFit::Fits;
-  }
-  return needed - use[MemoryClass::Fragmentation] <= capacity ? MemoryFit::Tight
-                                                              : MemoryFit::OutOfMemory;
 }
 
 std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
@@ -178,17 +164,20 @@ std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view 
                            gigabytes(use[memory_class]));
     }
   }
-  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", to_string(fit_of(use, capacity)),
-                     who, gigabytes(use.device()), gigabytes(capacity), when, parts);
+  const Bytes needed = use.device();
+  const std::string_view fit = needed <= capacity ? "fits"
+                               : needed - use[MemoryClass::Fragmentation] <= capacity
+                                   ? "fits without fragmentation"
+                                   : "out of memory";
+  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", fit, who, gigabytes(needed),
+                     gigabytes(capacity), when, parts);
 }
 
-MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
+std::string memory_verdict(const StepMemory& memory, Bytes capacity) {
   const RankMemory& rank = memory.highest();
   const MemoryMoment& moment = rank.highest();
-  return {.fit = fit_of(moment.use, capacity),
-          .free = capacity - moment.use.device(),
-          .text = describe_fit(moment.use, capacity, fmt::format("pipeline rank {}", rank.rank),
-                               " at " + moment.where())};
+  return describe_fit(moment.use, capacity, fmt::format("pipeline rank {}", rank.rank),
+                      " at " + moment.where());
 }
 
 }  // namespace trainyard

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/workload/memory_settings.h"
+#include "parallelism/workload/software_profile.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -85,8 +85,6 @@ struct RankMemory {
   int rank = 0;                       // Rank of the pipeline.
   std::vector<MemoryMoment> profile;  // For each pass, and the optimizer, its highest moment.
   std::size_t peak = 0;               // Index of the highest of them, the first of equal ones.
-  // Most forward passes alive at once, all chunks together; from the schedule.
-  int max_activations = 0;
   HostedMemory host = {};
 
   [[nodiscard]] const MemoryMoment& highest() const { return profile[peak]; }
@@ -99,13 +97,19 @@ struct StepMemory {
   [[nodiscard]] const RankMemory& highest() const { return ranks[worst]; }
 };
 
-// `stage_layers` has the layers of each stage of the model, in order; 0 is allowed. The plan must
-// have passed check(). For each layer with experts the rank is taken that `loads` fills most, as
-// for its time: one rank for all of them, which loads that differ between layers may not have.
-// Throws ConfigError with one line where the memory of a plan is not defined.
+// The plan must have passed check(). For each layer with experts the rank is taken that `loads`
+// fills most, as for its time: one rank for all of them, which loads that differ between layers may
+// not have. Throws ConfigError with one line where the memory of a plan is not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                                     std::span<const int> stage_layers,
                                      const MemorySettings& settings, const ExpertLoads& loads = {});
+// The same as the software trains it (configs/software).
+[[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
+                                     const SoftwareProfile& software, const ExpertLoads& loads);
+
+// A profile says kernels and formats, from which the stack follows: unfused attention is that of
+// Megatron-LM until 2022, fused operators are those of Megatron-Core, all else is PyTorch.
+// Megatron's gradients are as wide as the profile says, those of PyTorch as wide as its shards.
+[[nodiscard]] MemorySettings memory_settings(const SoftwareProfile& software);
 
 // Returns the options of a layer of the model, counted from 0: those of the settings, with its
 // load.
@@ -114,25 +118,11 @@ struct StepMemory {
                                                    const MemorySettings& settings,
                                                    const ExpertLoads& loads);
 
-enum class MemoryFit : std::uint8_t {
-  Fits,
-  Tight,  // But for the share that is stated for fragmentation.
-  OutOfMemory,
-};
-
-[[nodiscard]] std::string_view to_string(MemoryFit fit);
-
-[[nodiscard]] MemoryFit fit_of(const MemoryUse& use, Bytes capacity);
 // "fits: pipeline rank 3 needs 70.10 of 85.90 GB at ...: weights 20.00, ...": the classes from the
-// largest on. `who` and `when` are put in as they are.
+// largest on. Also "fits without fragmentation", but for the share that is stated for it, and "out
+// of memory". `who` and `when` are put in as they are.
 [[nodiscard]] std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
                                        std::string_view when);
-
-struct MemoryVerdict {
-  MemoryFit fit = MemoryFit::Fits;
-  Bytes free;        // Negative: what is missing. At the device level.
-  std::string text;  // One line: rank, moment, and the classes from the largest on.
-};
 
 // Returns the capacity that a device with that memory by its data sheet (hw/parts/catalogue.h)
 // reports as its own. Data sheets say GB for 2^30 bytes, and half a percent is withheld: nvidia-smi
@@ -140,7 +130,7 @@ struct MemoryVerdict {
 // for a B200 of 180.
 [[nodiscard]] Bytes device_capacity(Bytes data_sheet);
 
-// `capacity` as device_capacity() gives it.
-[[nodiscard]] MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity);
+// The same of the rank with the highest peak; `capacity` as device_capacity() gives it.
+[[nodiscard]] std::string memory_verdict(const StepMemory& memory, Bytes capacity);
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 #include "parallelism/model/activation_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "parallelism/model/model_ends.h"
@@ -248,26 +249,6 @@ std::vector<SavedTensor> alternate_products(const Model& model, const ModelLayer
   return std::move(list).tensors();
 }
 
-// The bytes of each logit.
-struct LogitBytes {
-  std::int64_t kept = 0;
-  std::int64_t working = 0;
-};
-
-LogitBytes logit_bytes(LossKernel loss, std::int64_t element_bytes) {
-  switch (loss) {
-    case LossKernel::Fused:
-      return {.kept = element_bytes, .working = 0};
-    case LossKernel::VocabParallel:
-      return {.kept = 4, .working = element_bytes};
-    case LossKernel::PyTorch:
-      return {.kept = 4, .working = 8};
-    case LossKernel::PyTorch16:
-      return {.kept = 4, .working = 4};
-  }
-  CHECK(false, "unknown loss");
-}
-
 // Returns the predictions of a model of images; those of a whole sample are left out, as other
 // small numbers are.
 std::int64_t predictions_of_token(const Model& model) {
@@ -281,16 +262,6 @@ std::int64_t predictions_of_token(const Model& model) {
 
 std::int64_t logit_ranks(const ParallelPlan& plan, const ActivationOptions& options) {
   return options.has_split_logits ? plan.tensor : 1;
-}
-
-Bytes sum(const std::vector<SavedTensor>& tensors, std::int64_t tokens, bool (*wanted)(Lifetime)) {
-  Bytes total;
-  for (const SavedTensor& tensor : tensors) {
-    if (wanted(tensor.lifetime)) {
-      total += tensor.bytes(tokens);
-    }
-  }
-  return total;
 }
 
 Bytes split_bytes(const ParallelPlan& plan, std::int64_t elements, std::int64_t split) {
@@ -371,9 +342,10 @@ std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& pl
     list.linear_input("head", model.hidden, list.splits().sequence);
   }
   if (model.vocabulary > 0) {
-    list.add("loss", "logits and their softmax",
-             logit_bytes(options.loss, plan.element_bytes).kept * model.vocabulary,
-             logit_ranks(plan, options));
+    list.add(
+        "loss", "logits and their softmax",
+        (options.loss == LossKernel::Fused ? plan.element_bytes : kFullBytes) * model.vocabulary,
+        logit_ranks(plan, options));
   } else {
     list.add("loss", "predictions", kFullBytes * predictions_of_token(model), 1);
   }
@@ -381,10 +353,13 @@ std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& pl
 }
 
 SavedBytes saved_bytes(const std::vector<SavedTensor>& tensors, std::int64_t tokens) {
-  return {.forward = sum(tensors, tokens,
-                         [](Lifetime life) { return life != Lifetime::BetweenGradients; }),
-          .weight = sum(tensors, tokens,
-                        [](Lifetime life) { return life != Lifetime::UntilInputGradient; })};
+  SavedBytes sum;
+  for (const SavedTensor& tensor : tensors) {
+    const Bytes bytes = tensor.bytes(tokens);
+    sum.forward += tensor.lifetime == Lifetime::BetweenGradients ? Bytes() : bytes;
+    sum.weight += tensor.lifetime == Lifetime::UntilInputGradient ? Bytes() : bytes;
+  }
+  return sum;
 }
 
 Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
@@ -427,7 +402,8 @@ Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
   // The gradient of the head's input, and with sequence parallelism its gathered input.
   const Bytes inputs = split_bytes(plan, model.hidden, 1) * (plan.has_sequence_parallelism ? 2 : 1);
   const std::int64_t logits = plan.tokens() * model.vocabulary;
-  return inputs + Bytes(ceil_divide(logits * logit_bytes(options.loss, plan.element_bytes).working,
+  const std::array<std::int64_t, 4> of_logit{0, plan.element_bytes, 8, 4};  // Each LossKernel.
+  return inputs + Bytes(ceil_divide(logits * of_logit.at(static_cast<std::size_t>(options.loss)),
                                     logit_ranks(plan, options)));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/dual_pipe_schedule.h"
+// DualPipe: both directions of a pipeline at once.
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <spdlog/fmt/fmt.h>
 

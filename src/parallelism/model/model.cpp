@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "parallelism/model/model_ends.h"
+#include "sim/units.h"
 
 namespace trainyard {
 namespace {
@@ -172,35 +173,8 @@ void set_layers(const ConfigNode& node, const std::vector<LayerRun>& runs, Model
   }
 }
 
-// Returns the parameters of a linear layer with a bias where the model has one.
-std::int64_t linear(std::int64_t inputs, std::int64_t outputs, bool has_bias) {
-  return inputs * outputs + (has_bias ? outputs : 0);
-}
-
 std::int64_t feed_forward_parameters(const Model& model, const FeedForward& layer) {
-  const bool bias = model.bias == Bias::All;
-  return (layer.matrices() - 1) * linear(model.hidden, layer.size, bias) +
-         linear(layer.size, model.hidden, bias);
-}
-
-std::int64_t attention_parameters(const Model& model, const Attention& attention) {
-  const bool bias = model.bias != Bias::None;
-  const bool output_bias = model.bias == Bias::All;
-  if (attention.grouped) {
-    const auto& [heads, kv_heads, head_size] = *attention.grouped;
-    return linear(model.hidden, (heads + 2 * kv_heads) * head_size, bias) +
-           linear(heads * head_size, model.hidden, output_bias);
-  }
-  const LatentAttention& latent = *attention.latent;
-  const std::int64_t queries = latent.heads * (latent.head_size + latent.rope_size);
-  const std::int64_t keys_and_values = latent.heads * (latent.head_size + latent.value_size);
-  const std::int64_t of_queries = latent.query_rank == 0
-                                      ? linear(model.hidden, queries, bias)
-                                      : linear(model.hidden, latent.query_rank, bias) +
-                                            linear(latent.query_rank, queries, false);
-  return of_queries + linear(model.hidden, latent.kv_rank + latent.rope_size, bias) +
-         linear(latent.kv_rank, keys_and_values, false) +
-         linear(latent.heads * latent.value_size, model.hidden, output_bias);
+  return layer.matrices() * model.hidden * layer.size + feed_forward_biases(model, layer, 1);
 }
 
 }  // namespace
@@ -230,15 +204,8 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
 }
 
 std::int64_t norm_parameters(const Model& model, std::int64_t elements) {
-  switch (model.norm) {
-    case Norm::Rms:
-      break;
-    case Norm::Layer:
-      return 2 * elements;
-    case Norm::Plain:
-      return 0;
-  }
-  return elements;
+  constexpr std::array<std::int64_t, kNorms.size()> kVectors{1, 2, 0};
+  return kVectors.at(static_cast<std::size_t>(model.norm)) * elements;
 }
 
 std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
@@ -258,9 +225,54 @@ bool has_experts(const Model& model) {
                      [](const ModelLayer& layer) { return layer.experts.has_value(); });
 }
 
+std::vector<WeightMatrix> attention_matrices(const Model& model, const Attention& attention,
+                                             std::int64_t tensor) {
+  if (attention.grouped) {
+    const auto& [heads, kv_heads, head_size] = *attention.grouped;
+    // A group is on several ranks where there are fewer groups than ranks.
+    const std::int64_t groups = ceil_divide(kv_heads, tensor);
+    return {{.inputs = model.hidden, .outputs = (heads / tensor + 2 * groups) * head_size},
+            {.inputs = heads / tensor * head_size, .outputs = model.hidden}};
+  }
+  const LatentAttention& latent = *attention.latent;
+  const std::int64_t heads = latent.heads / tensor;
+  const std::int64_t queries = heads * (latent.head_size + latent.rope_size);
+  std::vector<WeightMatrix> matrices;
+  if (latent.query_rank == 0) {
+    matrices.push_back({.inputs = model.hidden, .outputs = queries});
+  } else {
+    matrices.push_back({.inputs = model.hidden, .outputs = latent.query_rank});
+    matrices.push_back({.inputs = latent.query_rank, .outputs = queries});
+  }
+  matrices.push_back({.inputs = model.hidden, .outputs = latent.kv_rank + latent.rope_size});
+  matrices.push_back(
+      {.inputs = latent.kv_rank, .outputs = heads * (latent.head_size + latent.value_size)});
+  matrices.push_back({.inputs = heads * latent.value_size, .outputs = model.hidden});
+  return matrices;
+}
+
+// Projections up of latent attention have none.
+std::int64_t attention_biases(const Model& model, const Attention& attention, std::int64_t tensor) {
+  if (model.bias == Bias::None) {
+    return 0;
+  }
+  const std::int64_t output = model.bias == Bias::All ? model.hidden : 0;
+  const std::int64_t first = attention_matrices(model, attention, tensor).front().outputs;
+  return output + first +
+         (attention.latent ? attention.latent->kv_rank + attention.latent->rope_size : 0);
+}
+
+std::int64_t feed_forward_biases(const Model& model, const FeedForward& layer,
+                                 std::int64_t tensor) {
+  return model.bias == Bias::All ? (layer.matrices() - 1) * layer.size / tensor + model.hidden : 0;
+}
+
 ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
   ParameterCount count;
-  count.attention = attention_parameters(model, layer.attention);
+  count.attention = attention_biases(model, layer.attention, 1);
+  for (const WeightMatrix& matrix : attention_matrices(model, layer.attention, 1)) {
+    count.attention += matrix.elements();
+  }
   count.modulation = parameters_of(layer_modulation(model));
   count.norms =
       2 * norm_parameters(model, model.hidden) + inner_norm_parameters(model, layer.attention);
@@ -270,7 +282,7 @@ ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
   }
   const Experts& experts = *layer.experts;
   count.experts = experts.count * feed_forward_parameters(model, experts.expert);
-  count.routers = linear(model.hidden, experts.count, experts.has_router_bias);
+  count.routers = experts.count * (model.hidden + (experts.has_router_bias ? 1 : 0));
   if (experts.shared) {
     count.feed_forward = feed_forward_parameters(model, *experts.shared);
   }

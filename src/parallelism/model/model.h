@@ -143,6 +143,16 @@ struct Model {
   ModelHead head = {};
 };
 
+// A weight of a linear layer, as a rank has it.
+struct WeightMatrix {
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  std::int64_t count = 1;  // Number of experts of this shape.
+  bool is_expert = false;  // Its copies are on expert_gradient_ranks() instead of gradient_ranks().
+
+  [[nodiscard]] std::int64_t elements() const { return inputs * outputs; }
+};
+
 // Parameters by where they are.
 struct ParameterCount {
   std::int64_t embedding = 0;  // Everything before the layers but norms.
@@ -164,6 +174,15 @@ struct ParameterCount {
 [[nodiscard]] std::int64_t norm_parameters(const Model& model, std::int64_t elements);
 // Returns the parameters of norms within attention, beside the two norms of each layer.
 [[nodiscard]] std::int64_t inner_norm_parameters(const Model& model, const Attention& attention);
+// Return the matrices of attention on one of so many tensor ranks, and the elements of its biases.
+[[nodiscard]] std::vector<WeightMatrix> attention_matrices(const Model& model,
+                                                           const Attention& attention,
+                                                           std::int64_t tensor);
+[[nodiscard]] std::int64_t attention_biases(const Model& model, const Attention& attention,
+                                            std::int64_t tensor);
+// Returns the same of the biases of a feed-forward.
+[[nodiscard]] std::int64_t feed_forward_biases(const Model& model, const FeedForward& layer,
+                                               std::int64_t tensor);
 // Returns the parameters of one layer, its two norms among them.
 [[nodiscard]] ParameterCount parameters_of(const Model& model, const ModelLayer& layer);
 // Returns the parameters of everything, the last norm among it.

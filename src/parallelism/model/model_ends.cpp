@@ -89,26 +89,19 @@ std::int64_t largest_of(const std::vector<EndLinear>& linears) {
 }
 
 double rows_of_token(const Model& model, const EndLinear& linear, std::int64_t sequence) {
-  switch (linear.rows) {
-    case EndRows::Tokens:
-      break;
-    case EndRows::Patches:
-      return static_cast<double>(model.patches->count()) / static_cast<double>(sequence);
-    case EndRows::Samples:
-      return 1.0 / static_cast<double>(sequence);
-  }
-  return 1.0;
+  const std::int64_t rows = linear.rows == EndRows::Tokens    ? sequence
+                            : linear.rows == EndRows::Patches ? model.patches->count()
+                                                              : 1;
+  return static_cast<double>(rows) / static_cast<double>(sequence);
 }
 
 // With sequence parallelism the transform has its rank's tokens, and what is behind it all of them.
 std::int64_t rows_of_rank(const Model& model, const EndLinear& linear, const ParallelPlan& plan) {
-  switch (linear.rows) {
-    case EndRows::Tokens:
-      break;
-    case EndRows::Patches:
-      return (plan.micro_batch * model.patches->count() + plan.context - 1) / plan.context;
-    case EndRows::Samples:
-      return plan.micro_batch;
+  if (linear.rows == EndRows::Samples) {
+    return plan.micro_batch;
+  }
+  if (linear.rows == EndRows::Patches) {
+    return ceil_divide(plan.micro_batch * model.patches->count(), plan.context);
   }
   return plan.has_sequence_parallelism ? plan.tokens() / plan.tensor : plan.tokens();
 }

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 #include <string>
@@ -91,31 +90,6 @@ void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
   }
 }
 
-void check_stage_layers(const ParallelPlan& plan, const Model& model) {
-  if (plan.stage_layers.empty()) {
-    return;
-  }
-  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
-  if (plan.stage_layers.size() != stages) {
-    fail(fmt::format("expected the layers of {} stages, found {}", stages,
-                     plan.stage_layers.size()));
-  }
-  const std::int64_t layers =
-      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
-  if (layers != static_cast<std::int64_t>(model.layers.size())) {
-    fail(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
-                     model.title, layers));
-  }
-}
-
-void check_order(const ParallelPlan& plan) {
-  for (const PlanAxis axis : kMegatronOrder) {
-    if (std::count(plan.order.begin(), plan.order.end(), axis) != 1) {
-      fail("expected each of tensor, context, data and pipeline once in the order of ranks");
-    }
-  }
-}
-
 void check_sharding(const ParallelPlan& plan) {
   if (plan.shard_group != 0) {
     if (plan.zero_stage == 0) {
@@ -140,11 +114,27 @@ std::string_view to_string(PlanAxis axis) {
   return kAxes.at(static_cast<std::size_t>(axis));
 }
 
+void check_stage_layers(const ParallelPlan& plan, const Model& model) {
+  if (plan.stage_layers.empty()) {
+    return;
+  }
+  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
+  if (plan.stage_layers.size() != stages) {
+    fail(fmt::format("expected the layers of {} stages, found {}", stages,
+                     plan.stage_layers.size()));
+  }
+  const std::int64_t layers =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (layers != static_cast<std::int64_t>(model.layers.size())) {
+    fail(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
+                     model.title, layers));
+  }
+}
+
 void check(const ParallelPlan& plan, const Model& model, int gpus) {
   check_ranks(plan, gpus);
   check_batch(plan);
   check_sharding(plan);
-  check_order(plan);
   check_stage_layers(plan, model);
   for (const ModelLayer& layer : model.layers) {
     check_layer(plan, layer);

@@ -91,6 +91,8 @@ struct ParallelPlan {
   std::array<PlanAxis, 4> order = kMegatronOrder;
 
   [[nodiscard]] int ranks() const { return tensor * context * pipeline * data; }
+  // The degree of each PlanAxis.
+  [[nodiscard]] std::array<int, 4> degrees() const { return {tensor, context, data, pipeline}; }
   // Ranks with the same dense weights, which add up their gradients.
   [[nodiscard]] int gradient_ranks() const { return data * context; }
   // The same for a routed expert.
@@ -112,5 +114,7 @@ struct ParallelPlan {
 
 // Throws ConfigError with one line that names the numbers that clash, for `gpus` GPUs.
 void check(const ParallelPlan& plan, const Model& model, int gpus);
+// The part of it that concerns ParallelPlan::stage_layers.
+void check_stage_layers(const ParallelPlan& plan, const Model& model);
 
 }  // namespace trainyard

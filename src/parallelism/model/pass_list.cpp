@@ -27,12 +27,15 @@ void PassList::weight_gradient() {
   weight_gradient(pending_.front().chunk);
 }
 
-void PassList::weight_gradient(int chunk) {
+bool PassList::weight_gradient(int chunk) {
   const auto oldest = std::find_if(pending_.begin(), pending_.end(),
                                    [&](const Pass& pass) { return pass.chunk == chunk; });
-  CHECK(oldest != pending_.end(), "a gradient of weights comes after that of inputs");
+  if (oldest == pending_.end()) {
+    return false;
+  }
   passes_.push_back(*oldest);
   pending_.erase(oldest);
+  return true;
 }
 
 void PassList::all_weight_gradients() {
@@ -49,11 +52,6 @@ void PassList::pair(int forward_chunk, int backward_chunk) {
 
 void PassList::add(PassKind kind, int chunk, int micro_batch) {
   passes_.push_back({.kind = kind, .micro_batch = micro_batch, .chunk = chunk});
-}
-
-bool PassList::is_pending(int chunk) const {
-  return std::any_of(pending_.begin(), pending_.end(),
-                     [&](const Pass& pass) { return pass.chunk == chunk; });
 }
 
 }  // namespace trainyard

@@ -20,9 +20,10 @@ class PassList {
   void backward(int chunk = 0);
   // The gradient of the weights stays pending.
   void input_gradient(int chunk = 0);
-  // The oldest pending one, which there must be: of all, or of this chunk.
+  // The oldest pending one, which there must be.
   void weight_gradient();
-  void weight_gradient(int chunk);
+  // The oldest pending one of this chunk; returns whether there was one.
+  bool weight_gradient(int chunk);
   void all_weight_gradients();
   // A forward that runs at once with a whole backward.
   void pair(int forward_chunk, int backward_chunk);
@@ -33,7 +34,6 @@ class PassList {
   [[nodiscard]] int backwards(int chunk = 0) const { return backwards_.at(at(chunk)); }
   // Gradients of weights.
   [[nodiscard]] int pending() const { return static_cast<int>(pending_.size()); }
-  [[nodiscard]] bool is_pending(int chunk) const;
   [[nodiscard]] std::vector<Pass> passes() && { return std::move(passes_); }
 
  private:

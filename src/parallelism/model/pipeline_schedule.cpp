@@ -6,11 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/v_shaped_schedules.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 

@@ -18,10 +18,46 @@
 #include <string_view>
 #include <vector>
 
-#include "parallelism/model/stage_layout.h"
 #include "sim/units.h"
 
 namespace trainyard {
+
+// Which rank of a pipeline has which stages of the model; all of them count from 0.
+struct StageLayout {
+  // The stage that a chunk of a rank is.
+  int (*stage_of)(int ranks, int rank, int chunk) = nullptr;
+  // The rank where a micro-batch that goes in this direction meets the stage.
+  int (*rank_of)(int ranks, int stage, int direction) = nullptr;
+  // With 2, half of the micro-batches go through the ranks in falling order. Every stage is then on
+  // two ranks, and a chunk is the stage of one direction.
+  int directions = 1;
+  // The last rank hands over to the first.
+  bool is_ring = false;
+};
+
+// One chunk a rank: rank i has the stage i.
+inline constexpr StageLayout kLineLayout{.stage_of = [](int, int rank, int) { return rank; },
+                                         .rank_of = [](int, int stage, int) { return stage; }};
+
+// Any number of chunks a rank: rank i has the stages i, p + i, 2 p + i and so on.
+inline constexpr StageLayout kRingLayout{
+    .stage_of = [](int ranks, int rank, int chunk) { return chunk * ranks + rank; },
+    .rank_of = [](int ranks, int stage, int) { return stage % ranks; },
+    .is_ring = true};
+
+// Two chunks a rank: rank i has the stages i and 2 p - 1 - i; the last hands over to itself.
+inline constexpr StageLayout kVLayout{
+    .stage_of = [](int ranks, int rank,
+                   int chunk) { return chunk == 0 ? rank : 2 * ranks - 1 - rank; },
+    .rank_of = [](int ranks, int stage,
+                  int) { return stage < ranks ? stage : 2 * ranks - 1 - stage; }};
+
+// Two directions: rank i has the stages i and p - 1 - i of p.
+inline constexpr StageLayout kTwoWayLayout{
+    .stage_of = [](int ranks, int rank, int chunk) { return chunk == 0 ? rank : ranks - 1 - rank; },
+    .rank_of = [](int ranks, int stage,
+                  int direction) { return direction == 0 ? stage : ranks - 1 - stage; },
+    .directions = 2};
 
 enum class PassKind : std::uint8_t {
   Forward,
@@ -64,12 +100,6 @@ struct PipelineSchedule {
   std::string (*error)(const PipelineShape& shape) = nullptr;
   // All passes of a rank in their order, for a shape that passed check().
   std::vector<Pass> (*passes)(const PipelineShape& shape, int rank) = nullptr;
-  // The idle time of each rank in a step of equal stages without transfers, where it has a closed
-  // form, for W <= F <= B and at least two micro-batches a rank.
-  SimTime (*bubble)(const PipelineShape& shape, const StageTimes& times) = nullptr;
-  // The most forward passes, all chunks together, whose activations a rank holds at once, where
-  // they have a closed form.
-  int (*max_activations)(const PipelineShape& shape, int rank) = nullptr;
 };
 
 // All rows, the usual schedule first.
@@ -81,7 +111,29 @@ struct PipelineSchedule {
   return schedule->name;
 }
 
+// One forward, one backward, with a flush. PipeDream-Flush: Narayanan et al., arXiv 2006.09503;
+// as in Megatron, arXiv 2104.04473.
 extern const PipelineSchedule kOneForwardOneBackward;
+// All forwards, then all backwards, the last first. Huang et al., arXiv 1811.06965.
+extern const PipelineSchedule kGPipe;
+// The first over several chunks a rank: rank i has the stages i, p + i, ... arXiv 2104.04473.
+extern const PipelineSchedule kInterleaved;
+// One chunk a rank and a split backward; as many activations as 1F1B. Qi et al., arXiv 2401.10241.
+extern const PipelineSchedule kZeroBubbleH1;
+// At most 2p - 1 activations, and no idle time between a rank's first and last pass for
+// m >= 2p - 1.
+extern const PipelineSchedule kZeroBubbleH2;
+// Two chunks a rank in a V and a split backward. Section 6 there; the order is that of PyTorch's
+// ScheduleZBVZeroBubble.
+extern const PipelineSchedule kZeroBubbleV;
+// Both directions at once, each with half of the micro-batches; a rank has the stages i and
+// p - 1 - i. DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe.
+extern const PipelineSchedule kDualPipe;
+// A V with half of the activations of 1F1B. With equal passes about half of its bubble.
+extern const PipelineSchedule kVHalf;
+// A V with a third of the activations of 1F1B. With equal passes two thirds of its bubble, 4 p - 5
+// slots.
+extern const PipelineSchedule kVMin;
 
 struct PipelineShape {
   const PipelineSchedule* schedule = &kOneForwardOneBackward;

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <array>
 #include <cstddef>
 
 namespace trainyard {
@@ -51,17 +52,9 @@ std::vector<PipelineStage> pipeline_stages(const ParallelPlan& plan, const Model
 }
 
 std::string name_of(const ModelUnit& unit) {
-  switch (unit.place) {
-    case StepPlace::Embedding:
-      return "embedding";
-    case StepPlace::Layer:
-      break;
-    case StepPlace::Head:
-      return "head";
-    case StepPlace::Optimizer:
-      return "optimizer";
-  }
-  return fmt::format("layer {}", unit.layer);
+  constexpr std::array kNames{"embedding", "layer", "head", "optimizer"};
+  const char* const name = kNames.at(static_cast<std::size_t>(unit.place));
+  return unit.place == StepPlace::Layer ? fmt::format("{} {}", name, unit.layer) : name;
 }
 
 }  // namespace trainyard

@@ -16,8 +16,7 @@ std::size_t at(PlanAxis axis) {
 
 // The axes: the degree of each, and how far apart neighbours on it are.
 struct Grid {
-  explicit Grid(const ParallelPlan& plan)
-      : degrees{plan.tensor, plan.context, plan.data, plan.pipeline} {
+  explicit Grid(const ParallelPlan& plan) : degrees(plan.degrees()) {
     int stride = 1;
     for (const PlanAxis axis : plan.order) {
       strides[at(axis)] = stride;

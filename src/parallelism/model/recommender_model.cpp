@@ -155,19 +155,4 @@ void recommender_fields(Fields& fields, RecommenderModel& model) {
   });
 }
 
-RecommenderModel read_recommender(const ConfigNode& node, const std::string& name) {
-  RecommenderModel model;
-  model.name = name;
-  read_fields(node, model, recommender_fields);
-  return model;
-}
-
-RecommenderModel load_recommender(const std::filesystem::path& file) {
-  ConfigDocument document = ConfigDocument::load(file);
-  document.root().required("source").skip();
-  RecommenderModel model = read_recommender(document.root(), file.stem().string());
-  document.finish();
-  return model;
-}
-
 }  // namespace trainyard

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +20,6 @@ namespace trainyard {
 struct EmbeddingTable {
   std::int64_t rows = 0;
   std::int64_t lookups = 1;  // Look-ups of a sample: indices whose vectors are added up.
-  bool operator==(const EmbeddingTable&) const = default;
 };
 
 // x' = x0 * (V (W x) + b) + x with all vectors in a row as x: arXiv 2008.13535, section 3.4.
@@ -36,7 +34,6 @@ struct MlpLayer {
   std::int64_t outputs = 0;
 
   [[nodiscard]] std::int64_t parameters() const { return inputs * outputs + outputs; }
-  bool operator==(const MlpLayer&) const = default;
 };
 
 struct RecommenderModel {
@@ -73,9 +70,7 @@ struct RecommenderModel {
 // pass, in which products and pairs of vectors count and sums of looked-up vectors do not.
 [[nodiscard]] double training_flops(const RecommenderModel& model);
 
-// Strict; throws ConfigError with the place of the mistake. Files must have a source.
-void recommender_fields(Fields& fields, RecommenderModel& model);  // All but its name.
-[[nodiscard]] RecommenderModel read_recommender(const ConfigNode& node, const std::string& name);
-[[nodiscard]] RecommenderModel load_recommender(const std::filesystem::path& file);
+// All but its name.
+void recommender_fields(Fields& fields, RecommenderModel& model);
 
 }  // namespace trainyard

@@ -1,5 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/v_shaped_schedules.h"
+// Schedules in a V whose memory is controlled by their building block. Qi et al., "Pipeline
+// Parallelism with Controllable Memory", arXiv 2405.15362.
+//
+// A building block says when each rank runs the passes of one micro-batch: the forwards of its two
+// chunks, the gradients of the inputs of the second chunk and of the first one. Time is counted in
+// slots, each as long as a pass of a chunk. The next micro-batch follows 6 slots later, so a rank
+// has one slot for each of its passes, and gradients of weights fill those that are left. Between
+// the forward of a chunk and its gradients lies its lifespan, and a rank holds a sixth of the sum
+// of both lifespans. In a block the distances from rank to rank alone decide about them:
+//
+//            forwards down and up   gradients down and up   slots of both chunks   activations
+//   V-Min                    1, 1                    1, 1                    4 p         p / 3
+//   V-Half                   2, 1                    2, 1                    6 p         p / 2
+//
+// with activations in those of a whole micro-batch on a rank, of which 1F1B holds p. Some numbers
+// of ranks need a gap at the turn, as two passes of a rank would have the same slot otherwise.
+// With the gap and the constant part it is (p + 4) / 3 and (p + 2) / 2, rounded down, as the
+// authors' page says (huggingface.co/spaces/sail/pipeline-parallelism-with-controllable-memory).
+// The offsets are those of sail-sg/zero-bubble-pipeline-parallelism, zbv_greedy.py.
+//
+// As each rank runs its list without waiting for slots, the passes before and after the steady
+// state close up by themselves ("squeezing"). After the last forward no pass but gradients is
+// left, so those of inputs come first and those of weights fill the slots between them
+// ("reordering").
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <array>
@@ -14,8 +38,7 @@ namespace {
 
 constexpr int kPassesOfMicroBatch = 6;
 
-// The passes of a building block in the order in which a micro-batch meets
-// them.
+// The passes of a building block in the order in which a micro-batch meets them.
 enum BlockPass : std::size_t { kForward0, kForward1, kGradient1, kGradient0, kBlockPasses };
 
 // The slots of micro-batch 0 on a rank.
@@ -38,8 +61,7 @@ class BlockSlots {
  public:
   BlockSlots(const PipelineShape& shape, BlockOf block)
       : ranks_(shape.ranks),
-        // The micro-batches before have nothing left to do after the last
-        // forward of rank 0.
+        // The micro-batches before have nothing left to do after the last forward of rank 0.
         first_(std::max(0, shape.micro_batches - shape.ranks - 1)),
         count_(shape.micro_batches - first_),
         begin_(kPassesOfMicroBatch * (shape.micro_batches - 1)) {
@@ -66,11 +88,11 @@ class BlockSlots {
     return row * static_cast<std::size_t>(count_) + static_cast<std::size_t>(micro_batch - first_);
   }
 
-  // After the last forward of rank 0, each gradient of inputs takes the first
-  // slot that no other pass has and that follows what it needs.
+  // After the last forward of rank 0, each gradient of inputs takes the first slot that no other
+  // pass has and that follows what it needs.
   void reorder() {
-    using Gradient = std::tuple<int, int, std::size_t,
-                                int>;  // Slot, rank, pass, micro-batch.
+    // Slot, rank, pass, micro-batch.
+    using Gradient = std::tuple<int, int, std::size_t, int>;
     std::vector<Gradient> gradients;
     std::vector<std::vector<bool>> taken(static_cast<std::size_t>(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -99,9 +121,8 @@ class BlockSlots {
     }
   }
 
-  // The last slot of what a gradient of inputs needs: the same of the
-  // micro-batch before, the pass before it on its rank, and the gradient of the
-  // stage behind.
+  // The last slot of what a gradient of inputs needs: the same of the micro-batch before, the pass
+  // before it on its rank, and the gradient of the stage behind.
   [[nodiscard]] int needed(int rank, std::size_t pass, int micro_batch) const {
     int last = slot(rank, pass - 1, micro_batch);
     if (micro_batch > 0) {

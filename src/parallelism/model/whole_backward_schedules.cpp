@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/whole_backward_schedules.h"
+// Schedules whose backward is one pass.
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -68,39 +69,17 @@ std::string uneven_rounds(const PipelineShape& shape) {
                            shape.ranks, shape.micro_batches);
 }
 
-// In the pass of a chunk, as in that of the whole rank where it has one. Huang et al.; Narayanan et
-// al., arXiv 2104.04473, sections 2.2.1 and 2.2.2.
-SimTime flush_bubble(const PipelineShape& shape, const StageTimes& times) {
-  return (times.forward + times.input_gradient + times.weight_gradient) * (shape.ranks - 1);
-}
-
 }  // namespace
 
-constinit const PipelineSchedule kGPipe{
-    .name = "gpipe",
-    .passes = gpipe,
-    .bubble = flush_bubble,
-    .max_activations = [](const PipelineShape& shape, int) { return shape.micro_batches; }};
+constinit const PipelineSchedule kGPipe{.name = "gpipe", .passes = gpipe};
 
 constinit const PipelineSchedule kOneForwardOneBackward{
-    .name = "1f1b",
-    .with_chunks = &kInterleaved,
-    .passes = one_forward_one_backward,
-    .bubble = flush_bubble,
-    .max_activations = [](const PipelineShape& shape, int rank) {
-      return std::min(shape.micro_batches, shape.ranks - rank);
-    }};
+    .name = "1f1b", .with_chunks = &kInterleaved, .passes = one_forward_one_backward};
 
-constinit const PipelineSchedule kInterleaved{
-    .name = "interleaved",
-    .chunks = std::nullopt,
-    .layout = kRingLayout,
-    .error = uneven_rounds,
-    .passes = interleaved,
-    .bubble = flush_bubble,
-    .max_activations = [](const PipelineShape& shape, int rank) {
-      return std::min(shape.micro_batches * shape.chunks,
-                      2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * shape.ranks + 1);
-    }};
+constinit const PipelineSchedule kInterleaved{.name = "interleaved",
+                                              .chunks = std::nullopt,
+                                              .layout = kRingLayout,
+                                              .error = uneven_rounds,
+                                              .passes = interleaved};
 
 }  // namespace trainyard

@@ -92,15 +92,12 @@ double training_flops(const Model& model, std::int64_t sequence, FlopsConvention
 double recomputed_flops(const Model& model, std::int64_t sequence, Recompute recompute,
                         const SoftwareProfile& software) {
   const auto [linear, attention, ends] = token_flops(model, sequence);
-  switch (recompute) {
-    case Recompute::None:
-      break;
-    case Recompute::Selective:
-      return software.recomputes_products ? 0.5 * linear : attention;
-    case Recompute::Full:
-      return linear + attention - not_again(model, software.full_recompute);
+  if (recompute == Recompute::Selective) {
+    return software.recomputes_products ? 0.5 * linear : attention;
   }
-  return 0.0;
+  return recompute == Recompute::Full
+             ? linear + attention - not_again(model, software.full_recompute)
+             : 0.0;
 }
 
 }  // namespace trainyard

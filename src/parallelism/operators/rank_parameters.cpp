@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/operators/rank_parameters.h"
 
-#include <algorithm>
 #include <cstddef>
 
 #include "parallelism/model/model_ends.h"
@@ -9,32 +8,6 @@
 
 namespace trainyard {
 namespace {
-
-void add_attention(std::vector<WeightMatrix>& matrices, const Model& model,
-                   const Attention& attention, std::int64_t tensor) {
-  if (attention.grouped) {
-    const auto& [heads, kv_heads, head_size] = *attention.grouped;
-    // A group is on several ranks where there are fewer groups than ranks.
-    const std::int64_t groups = ceil_divide(kv_heads, tensor);
-    matrices.push_back(
-        {.inputs = model.hidden, .outputs = (heads / tensor + 2 * groups) * head_size});
-    matrices.push_back({.inputs = heads / tensor * head_size, .outputs = model.hidden});
-    return;
-  }
-  const LatentAttention& latent = *attention.latent;
-  const std::int64_t heads = latent.heads / tensor;
-  const std::int64_t queries = heads * (latent.head_size + latent.rope_size);
-  if (latent.query_rank == 0) {
-    matrices.push_back({.inputs = model.hidden, .outputs = queries});
-  } else {
-    matrices.push_back({.inputs = model.hidden, .outputs = latent.query_rank});
-    matrices.push_back({.inputs = latent.query_rank, .outputs = queries});
-  }
-  matrices.push_back({.inputs = model.hidden, .outputs = latent.kv_rank + latent.rope_size});
-  matrices.push_back(
-      {.inputs = latent.kv_rank, .outputs = heads * (latent.head_size + latent.value_size)});
-  matrices.push_back({.inputs = heads * latent.value_size, .outputs = model.hidden});
-}
 
 // The matrices before the activation function are one.
 void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
@@ -46,31 +19,6 @@ void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
                       .count = count,
                       .is_expert = is_expert});
   matrices.push_back({.inputs = inner, .outputs = hidden, .count = count, .is_expert = is_expert});
-}
-
-// Biases and norms of attention.
-std::int64_t attention_vectors(const Model& model, const Attention& attention,
-                               std::int64_t tensor) {
-  std::int64_t count = inner_norm_parameters(model, attention);
-  if (model.bias == Bias::None) {
-    return count;
-  }
-  if (model.bias == Bias::All) {
-    count += model.hidden;  // Bias of the output.
-  }
-  if (attention.grouped) {
-    const auto& [heads, kv_heads, head_size] = *attention.grouped;
-    return count + (heads / tensor + 2 * ceil_divide(kv_heads, tensor)) * head_size;
-  }
-  const LatentAttention& latent = *attention.latent;
-  const std::int64_t queries = latent.query_rank == 0
-                                   ? latent.heads / tensor * (latent.head_size + latent.rope_size)
-                                   : latent.query_rank;
-  return count + queries + latent.kv_rank + latent.rope_size;
-}
-
-std::int64_t feed_forward_biases(const Model& model, const FeedForward& layer, std::int64_t split) {
-  return model.bias == Bias::All ? (layer.matrices() - 1) * layer.size / split + model.hidden : 0;
 }
 
 }  // namespace
@@ -85,11 +33,10 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
 
 std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& layer,
                                         const ParallelPlan& plan) {
-  std::vector<WeightMatrix> matrices;
+  std::vector<WeightMatrix> matrices = attention_matrices(model, layer.attention, plan.tensor);
   for (const EndLinear& each : layer_modulation(model)) {
     matrices.push_back({.inputs = each.inputs, .outputs = each.outputs});
   }
-  add_attention(matrices, model, layer.attention, plan.tensor);
   if (layer.feed_forward) {
     add_feed_forward(matrices, model.hidden, *layer.feed_forward, plan.tensor, 1, false);
     return matrices;
@@ -107,7 +54,8 @@ std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& la
 RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
                                const ParallelPlan& plan) {
   RankParameters total{.dense = 2 * norm_parameters(model, model.hidden) +
-                                attention_vectors(model, layer.attention, plan.tensor)};
+                                inner_norm_parameters(model, layer.attention) +
+                                attention_biases(model, layer.attention, plan.tensor)};
   for (const EndLinear& each : layer_modulation(model)) {
     total.dense += each.parameters() - each.weights();
   }
@@ -150,22 +98,12 @@ std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan) 
          (model.head.has_transform ? norm_parameters(model, model.hidden) : 0);
 }
 
-std::int64_t last_norm_parameters(const Model& model) {
-  return model.is_post_norm ? 0 : norm_parameters(model, model.hidden);
-}
-
 RankParameters rank_head(const Model& model, const ParallelPlan& plan, bool shares_logits) {
-  const std::int64_t all = last_norm_parameters(model) + rank_head_parameters(model, plan);
+  const std::int64_t last_norm = model.is_post_norm ? 0 : norm_parameters(model, model.hidden);
+  const std::int64_t shared = shares_logits ? rank_logit_parameters(model, plan) : 0;
   const std::int64_t logits = model.vocabulary > 0 && !shares_logits ? 1 : 0;
-  return {.dense = shares_logits ? all - rank_logit_parameters(model, plan) : all,
-          .dense_matrices = static_cast<std::int64_t>(output_linears(model).size()) + logits};
-}
-
-RankParameters rank_embedding(const Model& model, const ParallelPlan& plan) {
-  const std::int64_t tables =
-      (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
-  return {.dense = rank_embedding_parameters(model, plan),
-          .dense_matrices = static_cast<std::int64_t>(input_linears(model).size()) + tables};
+  return {.dense = last_norm + rank_head_parameters(model, plan) - shared,
+          .dense_matrices = std::ssize(output_linears(model)) + logits};
 }
 
 RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
@@ -179,10 +117,16 @@ RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
 
 RankParameters held_parameters(const Model& model, const ParallelPlan& plan,
                                const PipelineStage& stage, const ModelUnit& unit) {
-  return unit.place == StepPlace::Layer ? gathered_parameters(model, plan, unit)
-         : unit.place == StepPlace::Embedding
-             ? rank_embedding(model, plan)
-             : rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+  if (unit.place == StepPlace::Head) {
+    return rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+  }
+  RankParameters held = gathered_parameters(model, plan, unit);
+  if (unit.place == StepPlace::Embedding) {
+    const int tables =
+        (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
+    held.dense_matrices = std::ssize(input_linears(model)) + tables;
+  }
+  return held;
 }
 
 RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
@@ -208,15 +152,6 @@ double updated_parameters(const RankParameters& parameters, const ParallelPlan& 
   const bool shards = plan.zero_stage > 0;
   return static_cast<double>(parameters.dense) / (shards ? plan.shards() : 1) +
          static_cast<double>(parameters.expert) / (shards ? plan.expert_gradient_ranks() : 1);
-}
-
-std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan) {
-  const std::int64_t labels = model.modulation ? model.modulation->labels * model.hidden : 0;
-  return std::max({rank_logit_parameters(model, plan), labels, largest_of(input_linears(model))});
-}
-
-std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan) {
-  return std::max(rank_logit_parameters(model, plan), largest_of(output_linears(model)));
 }
 
 }  // namespace trainyard

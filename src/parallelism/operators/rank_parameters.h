@@ -13,16 +13,6 @@
 
 namespace trainyard {
 
-// A weight of a linear layer, as the rank has it.
-struct WeightMatrix {
-  std::int64_t inputs = 0;
-  std::int64_t outputs = 0;
-  std::int64_t count = 1;  // Number of experts of this shape.
-  bool is_expert = false;  // Its copies are on expert_gradient_ranks() instead of gradient_ranks().
-
-  [[nodiscard]] std::int64_t elements() const { return inputs * outputs; }
-};
-
 struct RankParameters {
   std::int64_t dense = 0;
   std::int64_t expert = 0;  // Parameters of routed experts.
@@ -46,13 +36,10 @@ struct RankParameters {
 [[nodiscard]] std::int64_t rank_logit_parameters(const Model& model, const ParallelPlan& plan);
 // Counts the head with what else stands behind the layers, but the last norm.
 [[nodiscard]] std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan);
-[[nodiscard]] std::int64_t last_norm_parameters(const Model& model);
 // Returns the parameters of the head with its last norm, and the matrix of logits if it is not
 // shared with the embedding of the same rank.
 [[nodiscard]] RankParameters rank_head(const Model& model, const ParallelPlan& plan,
                                        bool shares_logits);
-// Returns parameters with their number of matrices.
-[[nodiscard]] RankParameters rank_embedding(const Model& model, const ParallelPlan& plan);
 // Returns what ZeRO stage 3 gathers for a unit of the model.
 [[nodiscard]] RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
                                                  const ModelUnit& unit);
@@ -68,8 +55,5 @@ struct RankParameters {
                                               const ParallelPlan& plan, int place);
 // Returns the parameters that the optimizer of the rank updates, as a mean of its shards.
 [[nodiscard]] double updated_parameters(const RankParameters& parameters, const ParallelPlan& plan);
-// Elements of the largest matrix of either.
-[[nodiscard]] std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan);
-[[nodiscard]] std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan);
 
 }  // namespace trainyard

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 
 #include "sim/units.h"
@@ -33,8 +34,13 @@ enum class StepPart : std::uint8_t {
 
 inline constexpr std::size_t kStepParts = 17;
 
-// "linear", "memory_bound", ...
-[[nodiscard]] std::string_view to_string(StepPart part);
+[[nodiscard]] inline std::string_view to_string(StepPart part) {
+  constexpr std::array<std::string_view, kStepParts> kNames{
+      "linear",    "attention", "memory_bound", "casts",  "head", "host",
+      "recompute", "tensor",    "context",      "expert", "data", "offload",
+      "pipeline",  "bubble",    "optimizer",    "jitter", "fixed"};
+  return kNames[static_cast<std::size_t>(part)];
+}
 
 struct StepParts {
   std::array<SimTime, kStepParts> times = {};
@@ -44,11 +50,7 @@ struct StepParts {
     return times[static_cast<std::size_t>(part)];
   }
   [[nodiscard]] SimTime total() const {
-    SimTime sum;
-    for (const SimTime time : times) {
-      sum += time;
-    }
-    return sum;
+    return std::accumulate(times.begin(), times.end(), SimTime());
   }
   StepParts& operator+=(const StepParts& other) {
     for (std::size_t index = 0; index < kStepParts; ++index) {

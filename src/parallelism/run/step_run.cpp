@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/host_copies.h"
 #include "sim/config_error.h"
@@ -24,7 +24,7 @@ void add_memory(const Cluster& cluster, const Workload& workload, const Software
   const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
   run.memory = memory.highest().highest().use;
   run.memory_size = device_capacity(gpu.memory.value);
-  run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+  run.memory_verdict = memory_verdict(memory, run.memory_size);
   if (run.plan.offload.any()) {
     run.host_memory = host_memory_use(cluster, run.plan, memory);
   }

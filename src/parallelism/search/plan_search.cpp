@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "parallelism/memory/host_memory.h"
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/search/plan_bound.h"
 #include "parallelism/traffic/plan_network.h"
 #include "sim/config_error.h"
@@ -146,29 +146,25 @@ class Searcher {
     });
   }
 
-  // Times of some plans, or what is wrong with them.
-  struct Round {
-    std::vector<std::size_t> plans;
-    std::vector<std::optional<StepTime>> steps = {};
-    std::vector<std::string> complaints = {};
-  };
-
+  // Returns the times of some plans; nothing for one that cannot run, which is counted.
   template <typename Timer>
-  void run_round(Round& round, const Timer& timer) {
-    round.steps.assign(round.plans.size(), std::nullopt);
-    round.complaints.assign(round.plans.size(), "");
-    run_tasks_(round.plans.size(), [&](std::size_t at) {
+  std::vector<std::optional<StepTime>> times_of(const std::vector<std::size_t>& plans,
+                                                const Timer& timer) {
+    std::vector<std::optional<StepTime>> steps(plans.size());
+    std::vector<std::string> complaints(plans.size());
+    run_tasks_(plans.size(), [&](std::size_t at) {
       try {
-        round.steps[at] = timer(job_of(task_, plans_[round.plans[at]]));
+        steps[at] = timer(job_of(task_, plans_[plans[at]]));
       } catch (const ConfigError& error) {
-        round.complaints[at] = rule_of(error.what(), task_.model.title);
+        complaints[at] = rule_of(error.what(), task_.model.title);
       }
     });
-    for (std::size_t at = 0; at < round.plans.size(); ++at) {
-      if (!round.steps[at]) {
-        ++result_.counts.invalid[round.complaints[at]];
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (!steps[at]) {
+        ++result_.counts.invalid[complaints[at]];
       }
     }
+    return steps;
   }
 
   // Returns the plans that are wanted even if they took as long as with groups alone. This time is
@@ -177,22 +173,21 @@ class Searcher {
     if (!options_.prunes || result_.timed.size() < options_.best) {
       return plans;
     }
-    Round round{.plans = plans};
-    run_round(round, [&](const StepJob& job) { return step_time(job, times_); });
+    const auto steps = times_of(plans, [&](const StepJob& job) { return step_time(job, times_); });
     std::vector<std::size_t> wanted;
     for (std::size_t at = 0; at < plans.size(); ++at) {
-      if (round.steps[at] && is_wanted(plans[at], round.steps[at]->time)) {
+      if (steps[at] && is_wanted(plans[at], steps[at]->time)) {
         wanted.push_back(plans[at]);
-      } else if (round.steps[at]) {
+      } else if (steps[at]) {
         ++result_.counts.pruned;
       }
     }
     return wanted;
   }
 
-  void time_all(const std::vector<std::size_t>& plans) {
-    Round round{.plans = wanted_alone(plans)};
-    run_round(round, [&](const StepJob& job) {
+  void time_all(const std::vector<std::size_t>& round) {
+    const std::vector<std::size_t> plans = wanted_alone(round);
+    const auto steps = times_of(plans, [&](const StepJob& job) {
       StepTime step;
       times_.lend([&](GroupTimes& times) {
         times.use_plan(job.plan);
@@ -200,12 +195,12 @@ class Searcher {
       });
       return step;
     });
-    for (std::size_t at = 0; at < round.plans.size(); ++at) {
-      if (!round.steps[at]) {
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (!steps[at]) {
         continue;
       }
-      const std::size_t index = round.plans[at];
-      const StepTime& step = *round.steps[at];
+      const std::size_t index = plans[at];
+      const StepTime& step = *steps[at];
       const Assessment& known = assessments_[index];
       result_.timed.push_back(
           {.index = index,

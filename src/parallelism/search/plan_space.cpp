@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -69,27 +69,14 @@ std::vector<Piping> pipings(const PlanAxes& axes, int pipeline) {
   return found;
 }
 
-int degree(const ParallelPlan& plan, PlanAxis axis) {
-  switch (axis) {
-    case PlanAxis::Tensor:
-      return plan.tensor;
-    case PlanAxis::Context:
-      return plan.context;
-    case PlanAxis::Data:
-      return plan.data;
-    case PlanAxis::Pipeline:
-      return plan.pipeline;
-  }
-  return 1;
-}
-
 std::vector<PlanOrder> orders_of(const PlanAxes& axes, const ParallelPlan& plan) {
   std::vector<PlanOrder> found;
   std::vector<std::vector<PlanAxis>> seen;
+  const std::array<int, 4> degrees = plan.degrees();
   for (const PlanOrder& order : axes.orders) {
     std::vector<PlanAxis> axes_that_matter;
     std::copy_if(order.begin(), order.end(), std::back_inserter(axes_that_matter),
-                 [&](PlanAxis axis) { return degree(plan, axis) > 1; });
+                 [&](PlanAxis axis) { return degrees[static_cast<std::size_t>(axis)] > 1; });
     if (std::find(seen.begin(), seen.end(), axes_that_matter) == seen.end()) {
       seen.push_back(std::move(axes_that_matter));
       found.push_back(order);

@@ -155,28 +155,23 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
     return SimTime(
         static_cast<std::int64_t>(static_cast<double>(host.picoseconds()) * software.host));
   };
-  ComputeRates rates{
-      .gemm_rate = generation.gemm * peak,
-      .linear_rate = generation.gemm * peak,
-      .peak = peak / sustained,
-      .multiprocessors = *multiprocessors,
-      .tile_prologue = generation.tile_prologue,
-      .gemm_start = generation.gemm_start,
-      .misaligned = generation.misaligned,
-      .grouped_gemm = generation.grouped_gemm,
-      .memory_rate = generation.memory *
-                     static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0,
-      .memory_bound = memory_bound->second,
-      .fuses_operators = software.fusion != "eager",
-      .element_bytes = row_of(precision).element_bytes,
-      .gathers_keys = software.gathers_keys,
-      .accumulate_bytes = software.accumulate_bytes,
-      .scatter_bytes = software.scatter_bytes,
-      .gather_bytes = software.gather_bytes,
-      .host_layer = of_software(generation.host_layer),
-      .host_collective = of_software(generation.host_collective),
-      .overlapped_tensor = generation.overlapped_tensor,
-      .overlapped_data = generation.overlapped_data};
+  ComputeRates rates;
+  static_cast<KernelRates&>(rates) = generation;
+  rates.host_layer = of_software(generation.host_layer);
+  rates.host_collective = of_software(generation.host_collective);
+  rates.gemm_rate = generation.gemm * peak;
+  rates.linear_rate = rates.gemm_rate;
+  rates.peak = peak / sustained;
+  rates.multiprocessors = *multiprocessors;
+  rates.memory_rate =
+      generation.memory * static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0;
+  rates.memory_bound = memory_bound->second;
+  rates.fuses_operators = software.fusion != "eager";
+  rates.element_bytes = row_of(precision).element_bytes;
+  rates.gathers_keys = software.gathers_keys;
+  rates.accumulate_bytes = software.accumulate_bytes;
+  rates.scatter_bytes = software.scatter_bytes;
+  rates.gather_bytes = software.gather_bytes;
   set_linears(gpu, generation, precision, sustained, rates);
   if (rates.element_bytes > 2 && software.attention != "unfused") {
     throw ConfigError(fmt::format(

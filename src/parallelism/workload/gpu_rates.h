@@ -25,28 +25,31 @@ struct AttentionRates {
   double backward = 0.0;
 };
 
+// Rates that each GPU of a generation has as the generation says.
+struct KernelRates {
+  SimTime gemm_start;              // Start of each kernel.
+  std::int64_t tile_prologue = 0;  // Start and end of a tile, as elements of K.
+  double misaligned = 1.0;         // Where N or K is no multiple of 16.
+  double grouped_gemm = 1.0;       // Factor for the products of experts in one kernel.
+  SimTime host_layer;              // For the host to launch a layer forward.
+  SimTime host_collective;         // For the host to call a collective.
+  double overlapped_tensor = 1.0;  // Share of overlapped tensor traffic that shows all the same.
+  double overlapped_data = 1.0;    // The same of gradients and weights.
+};
+
 // The rates of one generation, which is an architecture of the catalogue.
-struct GenerationRates {
+struct GenerationRates : KernelRates {
   double gemm = 0.0;                    // Share of the 16-bit peak of large products.
   std::optional<double> gemm_fp8 = {};  // Share of the FP8 peak.
   // Share of four times the 16-bit peak, casts included; parts with a higher FP4 peak do not reach
   // it.
   std::optional<double> gemm_nvfp4 = {};
-  SimTime gemm_start;              // Start of each kernel.
-  std::int64_t tile_prologue = 0;  // Start and end of a tile, as elements of K.
-  double misaligned = 1.0;         // Where N or K is no multiple of 16.
-  // Factor for the products of experts in one kernel.
-  double grouped_gemm = 1.0;
   std::map<std::string, AttentionRates> attention;  // Rates by kernel.
   double memory = 0.0;                              // Share of the memory bandwidth.
   std::map<std::string, double> memory_bound;       // Factor on the bytes, by fusion.
   std::optional<double> fp8_cast = {};              // Factor on the bytes of casts.
   // Number for parts for which the catalogue has none.
   std::optional<int> multiprocessors = {};
-  SimTime host_layer;              // For the host to launch a layer forward.
-  SimTime host_collective;         // For the host to call a collective.
-  double overlapped_tensor = 1.0;  // Share of overlapped tensor traffic that shows all the same.
-  double overlapped_data = 1.0;    // The same of gradients and weights.
 };
 
 struct GpuRates {
@@ -59,16 +62,13 @@ struct GpuRates {
 
 void rate_fields(Fields& fields, GpuRates& rates);
 
-// Everything that operators need of one GPU with one software in one precision.
-struct ComputeRates {
+// Everything that operators need of one GPU with one software in one precision; times of the host
+// are those of the software.
+struct ComputeRates : KernelRates {
   double gemm_rate = 0.0;    // FLOP/s of 16-bit products.
   double linear_rate = 0.0;  // FLOP/s of the linear layers, in the precision of the workload.
   double peak = 0.0;         // Dense, of that precision; FLOP/s.
   std::int64_t multiprocessors = 1;
-  std::int64_t tile_prologue = 0;
-  SimTime gemm_start;
-  double misaligned = 1.0;
-  double grouped_gemm = 1.0;
   bool has_fused_attention = true;
   double attention_forward = 0.0;   // FLOP/s.
   double attention_backward = 0.0;  // FLOP/s.
@@ -83,10 +83,6 @@ struct ComputeRates {
   double accumulate_bytes = 0.0;
   double scatter_bytes = 0.0;
   double gather_bytes = 0.0;
-  SimTime host_layer;
-  SimTime host_collective;
-  double overlapped_tensor = 1.0;
-  double overlapped_data = 1.0;
 };
 
 // Throws ConfigError with one line where the GPU, the kernels or the precision have no rates.

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "parallelism/model/activation_memory.h"
 #include "sim/units.h"
@@ -21,22 +20,9 @@ struct StateFormat {
   std::int64_t weight = 2;
   std::int64_t compute = 2;   // As layers use them: gathered weights, gradients of one layer.
   std::int64_t gradient = 4;  // Accumulated; sharded from ZeRO stage 2 on.
-  // Sharded from ZeRO stage 1 on.
-  std::int64_t master = 4;
-  std::int64_t first_moment = 4;
-  std::int64_t second_moment = 4;
-  std::int64_t gradient_copy = 0;
-  // Parameters of one scale in 32 bits for each moment; 0: moments have none.
-  std::int64_t moment_block = 0;
-
-  // Returns what the optimizer holds for that many parameters.
-  [[nodiscard]] Bytes optimizer_bytes(std::int64_t parameters) const;
+  // The optimizer has a master copy and two moments of 4 each; sharded from ZeRO stage 1 on.
+  std::int64_t optimizer = 12;
 };
-
-// Names: "adam-fp32-gradients" 2 + 4 + 12, "adam-16bit-gradients" 2 + 2 + 12, "adam-16bit-moments"
-// 2 + 4 + 8, "adam-8bit" 2 + 4 + 6 and its scales, "adam-fp32" 4 + 4 + 8 with layers in 16 bits,
-// "adam-bf16" 2 + 2 + 4 without a master copy. Throws ConfigError that lists them.
-[[nodiscard]] StateFormat state_format(std::string_view name);
 
 // The place where the gradient of one weight stands before it is added to the accumulated ones.
 enum class WeightGradientBuffer : std::uint8_t {
@@ -68,6 +54,5 @@ struct MemorySettings {
 
 // A whole stack by its name; throws ConfigError that lists them.
 [[nodiscard]] MemorySettings memory_settings(std::string_view name);
-[[nodiscard]] std::vector<std::string_view> memory_settings_names();
 
 }  // namespace trainyard

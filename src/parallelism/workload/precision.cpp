@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/workload/precision.h"
 
-#include <algorithm>
-
 #include "parallelism/workload/gpu_rates.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 namespace {
@@ -41,9 +40,7 @@ std::string_view to_string(Precision precision) {
 }
 
 std::array<std::string_view, kPrecisionCount> precision_names() {
-  std::array<std::string_view, kPrecisionCount> names;
-  std::ranges::transform(kPrecisions, names.begin(), &PrecisionRow::name);
-  return names;
+  return row_names(kPrecisions);
 }
 
 }  // namespace trainyard

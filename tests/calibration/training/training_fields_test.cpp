@@ -5,8 +5,7 @@
 #include <string>
 
 #include "calibration/training/training_fields.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config_error.h"
 
 namespace trainyard {

@@ -2,8 +2,7 @@
 // What a row ran: plans from its fields, what is missing, which numbers clash, and the time of a
 // step from each kind of figure.
 #include "calibration/training/training_run.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "support/paths.h"
 
 #include <filesystem>

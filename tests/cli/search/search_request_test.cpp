@@ -2,7 +2,7 @@
 #include "support/catch.h"
 
 #include "cli/search/search_request.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <string>
 #include <vector>

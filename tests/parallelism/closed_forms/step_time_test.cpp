@@ -2,7 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/closed_forms/step_time.h"
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <string>
 #include <utility>

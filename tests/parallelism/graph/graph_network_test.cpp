@@ -2,7 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/graph/graph_network.h"
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <array>
 #include <string>

@@ -3,10 +3,7 @@
 #include "support/catch.h"
 
 #include "parallelism/lowering/lowered_copies.h"
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <string>

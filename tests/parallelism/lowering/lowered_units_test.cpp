@@ -2,7 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/lowering/lowered_units.h"
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <vector>
 

@@ -2,19 +2,15 @@
 #include "parallelism/memory/step_memory.h"
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
-#include "sim/config.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
 #include "support/paths.h"
+#include "support/pipeline_forms.h"
 
 namespace trainyard {
 namespace {
@@ -23,45 +19,24 @@ Model shipped(const std::string& name) {
   return load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
 }
 
-std::vector<int> even(const Model& model, const ParallelPlan& plan) {
-  const int stages = plan.pipeline_shape().stages();
-  return std::vector<int>(static_cast<std::size_t>(stages),
-                          static_cast<int>(model.layers.size()) / stages);
+SoftwareProfile software_named(const std::string& name) {
+  return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
 }
 
-StepMemory evenly(const Model& model, const ParallelPlan& plan,
-                  const MemorySettings& settings = {}) {
-  return step_memory(model, plan, even(model, plan), settings);
+StepMemory memory_of(const Model& model, const ParallelPlan& plan,
+                     const MemorySettings& settings = {}) {
+  return step_memory(model, plan, settings);
 }
 
 // Without head, loss and anything beside layers, so that closed forms hold to the byte.
 MemoryUse resident(const Model& model, const ParallelPlan& plan, const MemorySettings& settings) {
-  return evenly(model, plan, settings).ranks.front().profile.back().use;
+  return memory_of(model, plan, settings).ranks.front().profile.back().use;
 }
 
-void require_refused(const ParallelPlan& plan, const Model& model, const std::vector<int>& layers,
-                     const std::string& message) {
+void require_refused(const ParallelPlan& plan, const Model& model, const std::string& message) {
   INFO(message);
-  REQUIRE_THROWS_MATCHES(step_memory(model, plan, layers, {}), ConfigError,
+  REQUIRE_THROWS_MATCHES(step_memory(model, plan, MemorySettings()), ConfigError,
                          Catch::Matchers::Message("memory: " + message));
-}
-
-const std::map<std::string, const PipelineSchedule*> kNames = {{"gpipe", &kGPipe},
-                                                               {"onef1b", &kOneForwardOneBackward},
-                                                               {"interleaved", &kInterleaved},
-                                                               {"zbh1", &kZeroBubbleH1},
-                                                               {"zbh2", &kZeroBubbleH2},
-                                                               {"zbv", &kZeroBubbleV},
-                                                               {"dualpipe", &kDualPipe}};
-
-// The most activations of a rank, in forwards of one micro-batch through its chunks.
-double max_alive(const PipelineSchedule* schedule, int ranks, int chunks, int micro_batches,
-                 int rank) {
-  const Model model = shipped("gpt-3-175b");
-  const ParallelPlan plan{
-      .pipeline = ranks, .schedule = schedule, .chunks = chunks, .global_batch = micro_batches};
-  const StepMemory memory = evenly(model, plan);
-  return static_cast<double>(memory.ranks[static_cast<std::size_t>(rank)].max_activations) / chunks;
 }
 
 }  // namespace
@@ -69,7 +44,7 @@ double max_alive(const PipelineSchedule* schedule, int ranks, int chunks, int mi
 TEST_CASE("sharding divides states as ZeRO says", "[memory]") {
   const Model model = shipped("llama-3-8b");
   const std::int64_t parameters = parameters_of(model).total();
-  const MemorySettings settings{.states = state_format("adam-16bit-gradients")};
+  const MemorySettings settings{.states = {.gradient = 2}};
   ParallelPlan plan{.data = 64, .global_batch = 64};
   const std::int64_t share = (parameters + 63) / 64;
   const auto states = [&](int stage, int group = 0) {
@@ -101,8 +76,10 @@ TEST_CASE("gradients that are not synchronised stay whole", "[memory]") {
   REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients].count() == 2 * parameters / 8);
   // The embedding is whole on each tensor rank.
   const ParallelPlan two{.tensor = 2, .has_sequence_parallelism = true};
+  MemorySettings split = settings;
+  split.has_split_embedding = true;
   REQUIRE(resident(model, two, settings)[MemoryClass::Weights] -
-              resident(model, two, memory_settings("pytorch-fsdp-bf16"))[MemoryClass::Weights] ==
+              resident(model, two, split)[MemoryClass::Weights] ==
           Bytes(2 * model.vocabulary * model.hidden / 2));
 }
 
@@ -117,56 +94,6 @@ TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
   REQUIRE(use[MemoryClass::OptimizerStates].count() == 12 * ((dense + 15) / 16 + experts / 2));
 }
 
-TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
-  const int p = 8;
-  const int m = 32;
-  for (int rank = 0; rank < p; ++rank) {
-    INFO("rank " << rank);
-    REQUIRE(max_alive(&kGPipe, p, 1, m, rank) == m);
-    REQUIRE(max_alive(&kOneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
-    REQUIRE(max_alive(&kZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
-    REQUIRE(max_alive(&kZeroBubbleV, p, 2, m, rank) <= p);
-    REQUIRE(max_alive(&kDualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
-  }
-  REQUIRE(max_alive(&kZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
-  REQUIRE(max_alive(&kOneForwardOneBackward, p, 1, 3, 0) == 3);
-  // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
-  for (const int v : {2, 3, 4}) {
-    REQUIRE(max_alive(&kInterleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
-  }
-}
-
-TEST_CASE("counts of living passes are those of the golden schedules", "[memory]") {
-  ConfigDocument document =
-      ConfigDocument::load(source_dir() / "validation" / "pipeline" / "schedules.yaml");
-  const Model model = shipped("gpt-3-175b");
-  int compared = 0;
-  for (const ConfigNode& node : document.root().required("cases").items()) {
-    const auto name = node.required("schedule").as_string();
-    const auto known = kNames.find(name);
-    const ParallelPlan plan{.pipeline = static_cast<int>(node.required("p").as_integer(1, 1024)),
-                            .schedule = known->second,
-                            .chunks = static_cast<int>(node.required("chunks").as_integer(1, 1024)),
-                            .global_batch = node.required("m").as_integer(1, 1024)};
-    const auto peaks = node.required("results").optional("peak_activations");
-    const int stages = plan.pipeline_shape().stages();
-    if (!peaks || stages > 96) {
-      continue;
-    }
-    INFO(node.required("id").as_string());
-    std::vector<int> layers(static_cast<std::size_t>(stages), 1);
-    layers.back() += 96 - stages;
-    const StepMemory memory = step_memory(model, plan, layers, {});
-    const std::vector<ConfigNode> ranks = peaks->items();
-    REQUIRE(ranks.size() == memory.ranks.size());
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      REQUIRE(memory.ranks[rank].max_activations == ranks[rank].as_integer(0, 1024));
-      ++compared;
-    }
-  }
-  REQUIRE(compared > 40);
-}
-
 TEST_CASE("activations of the first rank are those of its layers alive", "[memory]") {
   const Model model = shipped("gpt-3-175b");
   const ParallelPlan plan{.tensor = 8,
@@ -177,10 +104,10 @@ TEST_CASE("activations of the first rank are those of its layers alive", "[memor
                           .global_batch = 64,
                           .recompute = Recompute::Selective};
   const MemorySettings settings = memory_settings("megatron-2022");
-  const StepMemory memory = evenly(model, plan, settings);
+  const StepMemory memory = memory_of(model, plan, settings);
   const std::int64_t layer = 34 * 2048 * 12288 / 8;
   // 31 chunks of four layers, and the mask of the embedding for each micro-batch in the first one.
-  REQUIRE(memory.ranks.front().max_activations == 31);
+  REQUIRE(max_activations(plan.pipeline_shape(), 0) == 31);
   const Bytes activations = memory.ranks.front().highest().use[MemoryClass::Activations];
   REQUIRE(activations.count() - 31 * 4 * layer == 16 * 2048 * 12288 / 8);
 }
@@ -188,7 +115,7 @@ TEST_CASE("activations of the first rank are those of its layers alive", "[memor
 TEST_CASE("the highest moment of a profile is the peak, and it repeats", "[memory]") {
   const Model model = shipped("llama-2-7b");
   const ParallelPlan plan{.pipeline = 4, .global_batch = 16};
-  const StepMemory memory = evenly(model, plan);
+  const StepMemory memory = memory_of(model, plan);
   REQUIRE(memory.ranks.size() == 4);
   for (const RankMemory& rank : memory.ranks) {
     REQUIRE(rank.profile.size() == passes_of(plan.pipeline_shape(), rank.rank).size() + 1);
@@ -214,25 +141,26 @@ TEST_CASE("a gathered layer and the next stand beside the shards", "[memory]") {
   const auto max = [&](int prefetched) {
     MemorySettings settings = memory_settings("pytorch-fsdp");
     settings.prefetched_units = prefetched;
-    const StepMemory memory = evenly(model, plan, settings);
+    const StepMemory memory = memory_of(model, plan, settings);
     // The first forward: embedding and layers, no gradients yet.
     return memory.ranks.front().profile.front().use[MemoryClass::GatheredWeights].count();
   };
   // The last norm and the head come last, alone.
   REQUIRE(max(0) == 2 * (embedding + model.hidden));
   REQUIRE(max(2) == 2 * (embedding + model.hidden));
-  REQUIRE(
-      evenly(model, {.zero_stage = 3}).ranks.front().highest().use[MemoryClass::GatheredWeights] ==
-      Bytes());
+  REQUIRE(memory_of(model, {.zero_stage = 3})
+              .ranks.front()
+              .highest()
+              .use[MemoryClass::GatheredWeights] == Bytes());
   REQUIRE(layer < embedding);
 }
 
 TEST_CASE("full recomputation trades kept layers for one at work", "[memory]") {
   const Model model = shipped("llama-3-70b");
   ParallelPlan plan{.tensor = 8, .has_sequence_parallelism = true, .sequence = 8192};
-  const StepMemory none = evenly(model, plan);
+  const StepMemory none = memory_of(model, plan);
   plan.recompute = Recompute::Full;
-  const StepMemory full = evenly(model, plan);
+  const StepMemory full = memory_of(model, plan);
   const MemoryUse& use = full.highest().highest().use;
   const std::int64_t hidden = 8192 * model.hidden / 8;
   REQUIRE(use[MemoryClass::Activations].count() == 80 * 2 * hidden + 4 * hidden);
@@ -243,34 +171,29 @@ TEST_CASE("both directions of DualPipe hold their own weights", "[memory]") {
   const Model model = shipped("gpt-3-175b");
   const ParallelPlan one{.pipeline = 4, .global_batch = 16};
   const ParallelPlan both{.pipeline = 4, .schedule = &kDualPipe, .chunks = 2, .global_batch = 16};
-  const Bytes single = evenly(model, one).ranks[1].highest().use[MemoryClass::Weights];
-  REQUIRE(evenly(model, both).ranks[1].highest().use[MemoryClass::Weights] == single * 2);
+  const Bytes single = memory_of(model, one).ranks[1].highest().use[MemoryClass::Weights];
+  REQUIRE(memory_of(model, both).ranks[1].highest().use[MemoryClass::Weights] == single * 2);
 }
 
 TEST_CASE("plans whose memory is not defined are refused with one line", "[memory]") {
   const Model model = shipped("llama-2-7b");
-  const ParallelPlan plan{.pipeline = 4, .global_batch = 8};
-  require_refused(plan, model, {8, 8, 16}, "expected the layers of 4 stages, found 3");
-  require_refused(plan, model, {8, 8, 8, 9},
-                  "expected stages with the 32 layers of Llama 2 7B, found 33");
-  require_refused(plan, model, {8, -1, 8, 17}, "expected no negative number of layers, found -1");
   const Model experts = shipped("mixtral-8x7b");
-  require_refused({.tensor = 4}, experts, {32},
+  require_refused({.tensor = 4}, experts,
                   "expected sequence parallelism or expert_tensor as tensor with experts, found "
                   "expert_tensor 1 and tensor 4");
   require_refused(
-      {.data = 8, .expert = 4, .zero_stage = 3, .shard_group = 4, .global_batch = 8}, experts, {32},
+      {.data = 8, .expert = 4, .zero_stage = 3, .shard_group = 4, .global_batch = 8}, experts,
       "expected a shard group that divides the 2 ranks of an expert's gradient, found 4");
   REQUIRE_THROWS_AS(
-      evenly(experts, {.recompute = Recompute::Selective}, memory_settings("pytorch-fsdp")),
+      memory_of(experts, {.recompute = Recompute::Selective}, memory_settings("pytorch-fsdp")),
       ConfigError);
   REQUIRE_THROWS_MATCHES(
-      evenly(shipped("dit-xl-2"), {.sequence = 256, .recompute = Recompute::Selective},
-             memory_settings("pytorch-fsdp")),
+      memory_of(shipped("dit-xl-2"), {.sequence = 256, .recompute = Recompute::Selective},
+                memory_settings("pytorch-fsdp")),
       ConfigError,
       Catch::Matchers::Message("memory: expected no selective recomputation of alternate products "
                                "with modulation, found both"));
-  require_refused({.micro_batch = std::int64_t{1} << 24}, model, {32},
+  require_refused({.micro_batch = std::int64_t{1} << 24}, model,
                   "expected activations of at most 1 PB in a micro-batch, found 238 PB");
 }
 
@@ -291,10 +214,10 @@ TEST_CASE("plans of every kind keep their order and leave nothing behind", "[mem
                           .global_batch = std::int64_t{4} * 4 * ranks,
                           .recompute = recompute};
         INFO(to_string(schedule) << " p=" << ranks << " recompute " << static_cast<int>(recompute));
-        Bytes before = evenly(dense, plan).highest().highest().use.device();
+        Bytes before = memory_of(dense, plan).highest().highest().use.device();
         for (plan.zero_stage = 1; plan.zero_stage <= 2; ++plan.zero_stage) {
           // Gradients of a unit stand beside the shards; a pipeline has enough of them.
-          const StepMemory memory = evenly(dense, plan);
+          const StepMemory memory = memory_of(dense, plan);
           REQUIRE(memory.ranks.size() == static_cast<std::size_t>(ranks));
           const Bytes states = memory.ranks[1].profile.back().use[MemoryClass::OptimizerStates];
           REQUIRE(states < before);
@@ -303,7 +226,7 @@ TEST_CASE("plans of every kind keep their order and leave nothing behind", "[mem
         }
         plan.zero_stage = 1;
         plan.expert = 8;
-        const StepMemory mixture = evenly(experts, plan);
+        const StepMemory mixture = memory_of(experts, plan);
         REQUIRE(mixture.highest().highest().use[MemoryClass::Weights].count() > 0);
         ++plans;
       }
@@ -323,21 +246,101 @@ TEST_CASE("data sheets say GB for what devices report in GiB", "[memory]") {
 
 TEST_CASE("a verdict names the rank, the moment and what takes the memory", "[memory]") {
   const Model model = shipped("llama-2-7b");
-  const StepMemory memory = evenly(model, {});
-  const MemoryVerdict no = memory_verdict(memory, Bytes(80'000'000'000));
-  REQUIRE(no.fit == MemoryFit::OutOfMemory);
-  REQUIRE(no.free.count() < 0);
-  REQUIRE(no.text.substr(0, 36) == "out of memory: pipeline rank 0 needs");
-  REQUIRE(no.text.find("optimizer states 80.86") != std::string::npos);
-  const MemoryVerdict yes = memory_verdict(memory, gib(288));
-  REQUIRE(yes.fit == MemoryFit::Fits);
-  REQUIRE(yes.text.substr(0, 5) == "fits:");
-  const MemoryUse& use = memory.highest().highest().use;
-  const MemoryVerdict tight = memory_verdict(memory, use.device() - Bytes(1));
-  REQUIRE(tight.fit == MemoryFit::Tight);
-  REQUIRE(tight.free == Bytes(-1));
-  REQUIRE(tight.text.substr(0, 27) == "fits without fragmentation:");
-  REQUIRE((no.free - yes.free) == Bytes(80'000'000'000) - gib(288));
+  const StepMemory memory = memory_of(model, {});
+  const std::string no = memory_verdict(memory, Bytes(80'000'000'000));
+  REQUIRE(no.starts_with("out of memory: pipeline rank 0 needs"));
+  REQUIRE(no.find("optimizer states 80.86") != std::string::npos);
+  REQUIRE(memory_verdict(memory, gib(288)).starts_with("fits:"));
+  const Bytes needed = memory.highest().highest().use.device();
+  REQUIRE(memory_verdict(memory, needed).starts_with("fits:"));
+  REQUIRE(memory_verdict(memory, needed - Bytes(1)).starts_with("fits without fragmentation:"));
+}
+
+TEST_CASE("a software profile represents a stack", "[memory]") {
+  const MemorySettings core = memory_settings(software_named("megatron-core"));
+  REQUIRE(core.weight_gradients == WeightGradientBuffer::CachedByShape);
+  REQUIRE(core.activations.attention == AttentionKernel::Flash);
+  REQUIRE(core.states.gradient == 4);
+  REQUIRE(memory_settings(software_named("nemo")).states.gradient == 2);
+  const MemorySettings unfused = memory_settings(software_named("megatron-unfused"));
+  REQUIRE(unfused.activations.attention == AttentionKernel::Unfused);
+  REQUIRE(unfused.activations.has_dropout);
+  REQUIRE(unfused.states.gradient == 2);
+  for (const char* name : {"pytorch-compiled", "pytorch-native"}) {
+    const MemorySettings pytorch = memory_settings(software_named(name));
+    REQUIRE(pytorch.states.weight == 4);
+    REQUIRE(pytorch.activations.loss == LossKernel::PyTorch);
+  }
+}
+
+TEST_CASE("stages are those of the plan", "[memory]") {
+  // 126 layers on 16 stages: one less at both ends.
+  const Model model = shipped("llama-3-405b");
+  const SoftwareProfile software = software_named("megatron-core");
+  ParallelPlan plan{.tensor = 8,
+                    .has_sequence_parallelism = true,
+                    .pipeline = 16,
+                    .data = 128,
+                    .zero_stage = 1,
+                    .global_batch = 2048,
+                    .sequence = 8192};
+  const StepMemory dealt_out = step_memory(model, plan, software, {});
+  plan.stage_layers = {7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7};
+  const StepMemory said = step_memory(model, plan, software, {});
+  for (std::size_t rank = 0; rank < 16; ++rank) {
+    REQUIRE(said.ranks[rank].highest().use.by_class ==
+            dealt_out.ranks[rank].highest().use.by_class);
+  }
+}
+
+TEST_CASE("what experts keep is that of the fullest rank, in each layer as its time", "[memory]") {
+  const Model model = shipped("mixtral-8x7b");
+  const SoftwareProfile software = software_named("megatron-core");
+  ParallelPlan plan{.data = 8, .expert = 8, .zero_stage = 1, .global_batch = 8, .sequence = 4096};
+  const auto kept = [&](const ExpertLoads& loads) {
+    const StepMemory memory = step_memory(model, plan, software, loads);
+    return memory.highest().highest().use[MemoryClass::Activations];
+  };
+  // Inputs of two linears, twice the inner vector before the activation, 16 bits, two experts.
+  const std::int64_t hidden = model.hidden;
+  const std::int64_t inner = model.layers[0].experts->expert.size;
+  const Bytes of_layer = Bytes(2 * 2 * 4096 * (hidden + 2 * inner + inner));
+  REQUIRE((kept({.imbalance = 4.0}) - kept({.imbalance = 2.0})).count() ==
+          (of_layer * 2 * 32).count());
+  REQUIRE(kept({.imbalance = 4.0, .capacity = 2.0}) == kept({.imbalance = 2.0}));
+  const auto of_five = [](double max) {
+    return ExpertLoads{
+        .layers = {
+            {.first = 3, .last = 7, .loads = {8.0 - max, max, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}}}};
+  };
+  REQUIRE((kept(of_five(6.0)) - kept(of_five(4.0))).count() == (of_layer * 2 * 5).count());
+  REQUIRE(kept({.imbalance = 2.0}) > kept(of_five(2.0)));
+  // Alone with all experts, a rank has no more than the mean.
+  plan.expert = 1;
+  REQUIRE(kept({.imbalance = 4.0}) == kept({}));
+  // Sums that no integer holds.
+  plan.expert = 8;
+  plan.sequence = 1 << 20;
+  REQUIRE_THROWS_AS(kept({.imbalance = 1e6}), ConfigError);
+}
+
+TEST_CASE("in 32 bits weights are their own master copy and activations twice as large",
+          "[memory]") {
+  const Model model = shipped("megatron-1.7b");
+  const SoftwareProfile software = software_named("megatron-unfused");
+  ParallelPlan plan{.data = 2, .global_batch = 2, .sequence = 2048};
+  const MemoryUse half = step_memory(model, plan, software, {}).highest().highest().use;
+  plan.element_bytes = 4;
+  const MemoryUse full = step_memory(model, plan, software, {}).highest().highest().use;
+  const std::int64_t parameters = parameters_of(model).total();
+  REQUIRE(half[MemoryClass::Weights] == Bytes(2 * parameters));
+  REQUIRE(full[MemoryClass::Weights] == Bytes(4 * parameters));
+  REQUIRE(full[MemoryClass::Gradients] == Bytes(4 * parameters));
+  REQUIRE(half[MemoryClass::OptimizerStates] == Bytes(12 * parameters));
+  REQUIRE(full[MemoryClass::OptimizerStates] == Bytes(8 * parameters));
+  // Masks of dropout stay bytes.
+  REQUIRE(full[MemoryClass::Activations] * 10 > half[MemoryClass::Activations] * 18);
+  REQUIRE(full[MemoryClass::Activations] < half[MemoryClass::Activations] * 2);
 }
 
 }  // namespace trainyard

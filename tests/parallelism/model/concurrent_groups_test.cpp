@@ -2,7 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/model/concurrent_groups.h"
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include "support/catch.h"
 

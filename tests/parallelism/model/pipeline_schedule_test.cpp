@@ -6,11 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "parallelism/model/dual_pipe_schedule.h"
-#include "parallelism/model/whole_backward_schedules.h"
-#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
+#include "support/pipeline_forms.h"
 
 namespace trainyard {
 namespace {
@@ -36,6 +34,14 @@ std::vector<PipelineShape> many_shapes() {
     }
   }
   return shapes;
+}
+
+// The most activations of a rank, in forwards of one micro-batch through its chunks.
+double max_alive(const PipelineSchedule* schedule, int ranks, int chunks, int micro_batches,
+                 int rank) {
+  const PipelineShape shape{
+      .schedule = schedule, .ranks = ranks, .micro_batches = micro_batches, .chunks = chunks};
+  return static_cast<double>(max_activations(shape, rank)) / chunks;
 }
 
 }  // namespace
@@ -102,17 +108,25 @@ TEST_CASE("a backward is split where the row says so", "[pipeline]") {
 
 TEST_CASE("the most activations are those of the closed forms", "[pipeline]") {
   for (const PipelineShape& shape : many_shapes()) {
-    for (int rank = 0; shape.schedule->max_activations != nullptr && rank < shape.ranks; ++rank) {
-      int held = 0;
-      int max = 0;
-      for (const Pass& pass : passes_of(shape, rank)) {
-        held += pass.kind == PassKind::Forward ? 1 : pass.kind == PassKind::InputGradient ? 0 : -1;
-        max = std::max(max, held);
-      }
+    for (int rank = 0; closed_activations(shape, 0) && rank < shape.ranks; ++rank) {
       INFO(to_string(shape.schedule) << " p " << shape.ranks << " m " << shape.micro_batches
                                      << " chunks " << shape.chunks << " rank " << rank);
-      REQUIRE(max == shape.schedule->max_activations(shape, rank));
+      REQUIRE(max_activations(shape, rank) == closed_activations(shape, rank));
     }
+  }
+}
+
+TEST_CASE("the schedule says how many micro-batches are alive", "[pipeline]") {
+  const int p = 8;
+  const int m = 32;
+  for (int rank = 0; rank < p; ++rank) {
+    INFO("rank " << rank);
+    REQUIRE(max_alive(&kZeroBubbleV, p, 2, m, rank) <= p);           // arXiv 2401.10241.
+    REQUIRE(max_alive(&kDualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
+  }
+  // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
+  for (const int v : {2, 3, 4}) {
+    REQUIRE(max_alive(&kInterleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "support/catch.h"
 
 namespace trainyard {

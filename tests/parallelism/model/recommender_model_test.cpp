@@ -21,8 +21,8 @@ std::string error_of(std::string text, const std::string& old, const std::string
   text.replace(at, old.size(), other);
   ConfigDocument document = ConfigDocument::parse(text, "m.yaml");
   try {
-    document.root().required("source").skip();
-    (void)read_recommender(document.root(), "m");
+    RecommenderModel model;
+    read_fields(document.root(), model, recommender_fields);
     document.finish();
   } catch (const ConfigError& problem) {
     return problem.what();

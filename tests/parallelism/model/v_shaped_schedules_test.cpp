@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/v_shaped_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include <algorithm>
 #include <array>
@@ -7,24 +7,13 @@
 #include <vector>
 
 #include "support/catch.h"
+#include "support/pipeline_forms.h"
 
 namespace trainyard {
 namespace {
 
 PipelineShape shape_of(const PipelineSchedule& schedule, int ranks, int micro_batches) {
   return {.schedule = &schedule, .ranks = ranks, .micro_batches = micro_batches, .chunks = 2};
-}
-
-// The forward passes, of both chunks, whose activations the rank holds at most.
-int max_activations(const PipelineShape& shape, int rank) {
-  int held = 0;
-  int max = 0;
-  for (const Pass& pass : passes_of(shape, rank)) {
-    held += pass.kind == PassKind::Forward ? 1 : 0;
-    held -= pass.kind == PassKind::WeightGradient ? 1 : 0;
-    max = std::max(max, held);
-  }
-  return max;
 }
 
 int max_activations(const PipelineShape& shape) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 
 #include "support/catch.h"
+#include "support/pipeline_forms.h"
 
 namespace trainyard {
 
@@ -13,8 +14,7 @@ TEST_CASE("interleaved ranks warm up with twice the forwards of 1F1B", "[pipelin
     for (int rank = 0; rank < ranks; ++rank) {
       const int warm_up = ranks - 1 - rank;
       REQUIRE(passes_of(shape, rank).size() == passes_of(interleaved, rank).size());
-      REQUIRE(kInterleaved.max_activations(interleaved, rank) ==
-              kOneForwardOneBackward.max_activations(shape, rank) + warm_up);
+      REQUIRE(*closed_activations(interleaved, rank) == *closed_activations(shape, rank) + warm_up);
     }
   }
 }

@@ -54,18 +54,16 @@ TEST_CASE("tensor ranks have what is at the ends in full, but for the vocabulary
           vocabulary / 2);
   REQUIRE(rank_head_parameters(bert, {}) - rank_head_parameters(bert, plan) ==
           (vocabulary + 30'522) / 2);
-  REQUIRE(last_norm_parameters(bert) == 0);
+  REQUIRE(rank_head(bert, plan, false).dense == rank_head_parameters(bert, plan));  // No last norm.
   const Model dit = shipped_parameters("dit-xl-2");
   REQUIRE(rank_logit_parameters(dit, plan) == 0);
   REQUIRE(rank_embedding_parameters(dit, plan) == parameters_of(dit).embedding);
   REQUIRE(rank_head_parameters(dit, plan) == parameters_of(dit).head);
   // Patches, two of the time step, the labels; shift and scale, and the outputs.
-  REQUIRE(rank_embedding(dit, plan).dense_matrices == 4);
+  REQUIRE(held_parameters(dit, plan, {}, {.place = StepPlace::Embedding}).dense_matrices == 4);
   REQUIRE(rank_head(dit, plan, false).dense_matrices == 2);
-  REQUIRE(largest_embedding_matrix(dit, plan) == 1152 * 1152);
-  REQUIRE(largest_head_matrix(dit, plan) == 2 * 1152 * 1152);
   const ModelLayer& layer = dit.layers.front();
-  REQUIRE(rank_matrices(dit, layer, plan).front().elements() == 6 * 1152 * 1152);
+  REQUIRE(rank_matrices(dit, layer, plan)[2].elements() == 6 * 1152 * 1152);
   const ParameterCount whole = parameters_of(dit, layer);
   // Biases of outputs are whole on each rank.
   REQUIRE(rank_parameters(dit, layer, plan).dense ==

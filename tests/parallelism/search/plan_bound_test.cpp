@@ -2,7 +2,7 @@
 // The bound of a plan against its time: never above it, and close where nothing is left out.
 #include "support/catch.h"
 
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/search/plan_bound.h"
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "parallelism/memory/software_memory.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/run/step_cost.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "parallelism/traffic/shared_times.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
