@@ -8,8 +8,8 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/placement/placement.h"
-#include "collectives/schedule/semantics.h"
 #include "support/placed_run.h"
+#include "support/proof.h"
 
 namespace trainyard {
 namespace {
