@@ -8,7 +8,6 @@
 
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
-#include "collectives/run/transfer_progress.h"
 #include "network/engines/make_network.h"
 #include "sim/config_error.h"
 
@@ -174,8 +173,10 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   return result;
 }
 
-CollectiveResult run_job(const Cluster& cluster, const CollectiveJob& job,
-                         TransferProgress* progress) {
+}  // namespace
+
+CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
+                                TransferProgress* progress) {
   Routing routing(cluster.topology, cluster.routing);
   if (job.schedule != nullptr) {
     CHECK(job.schedule->shape().operation == job.operation, "a schedule of another operation");
@@ -192,17 +193,6 @@ CollectiveResult run_job(const Cluster& cluster, const CollectiveJob& job,
   result.pieces = pieces;
   result.remarks = placement.remarks;
   return result;
-}
-
-}  // namespace
-
-CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
-  return run_job(cluster, job, nullptr);
-}
-
-CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
-                                TransferProgress& progress) {
-  return run_job(cluster, job, &progress);
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {
