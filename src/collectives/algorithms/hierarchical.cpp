@@ -102,10 +102,8 @@ class Hierarchical final : public ChannelSchedule {
         heads_(min_ranks(options.layout)),
         across_(std::move(across)),
         chunks_(shape().chunk_count / static_cast<std::uint32_t>(options.layout.channels())),
-        connections_(shape().connections / static_cast<std::uint32_t>(options.layout.channels())) {
-    for (const int first : options.layout.first_ranks()) {
-      first_.push_back(static_cast<std::uint32_t>(first));
-    }
+        connections_(shape().connections / static_cast<std::uint32_t>(options.layout.channels())),
+        first_(options.layout.first_ranks()) {
     for (std::uint32_t node = 0; node + 1 < first_.size(); ++node) {
       node_.insert(node_.end(), first_[node + 1] - first_[node], node);
     }
@@ -124,11 +122,10 @@ class Hierarchical final : public ChannelSchedule {
   }
 
   void list_chunks() {
-    const auto nodes = static_cast<std::uint32_t>(first_.size() - 1);
     for (std::uint32_t column = 0; column < heads_; ++column) {
-      for (std::uint32_t node = 0; node < nodes; ++node) {
+      for (std::uint32_t node = 0; node < nodes(); ++node) {
         if (operation_ == Operation::AllReduce) {
-          starts_.push_back(column * nodes + node);
+          starts_.push_back(column * nodes() + node);
           continue;
         }
         starts_.push_back(static_cast<std::uint32_t>(listing_.size()));

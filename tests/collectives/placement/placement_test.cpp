@@ -134,7 +134,7 @@ TEST_CASE("servers that differ have orders of their own, and channels use all NI
     REQUIRE(layout.node_kinds == std::vector<std::uint32_t>{0, 1, 0, 2});
     REQUIRE(layout.kinds.size() == 3);
     REQUIRE(layout.channels() == 12);  // The least multiple of 4, 3, 1 and the two trees.
-    REQUIRE(layout.first_ranks() == std::vector<int>{0, 4, 10, 14, 15});
+    REQUIRE(layout.first_ranks() == std::vector<std::uint32_t>{0, 4, 10, 14, 15});
     require_even_use(layout.kinds[0], 4);
     require_even_use(layout.kinds[1], 3);
     require_even_use(layout.kinds[2], 1);
