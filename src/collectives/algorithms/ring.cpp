@@ -158,10 +158,6 @@ class Chain final : public RingSchedule {
   std::vector<std::uint32_t> root_positions_;  // One per channel.
 };
 
-bool is_chain(Operation operation) {
-  return operation == Operation::Broadcast || operation == Operation::Reduce;
-}
-
 }  // namespace
 
 constexpr AlgorithmRow kRing{
@@ -170,12 +166,12 @@ constexpr AlgorithmRow kRing{
                    Operation::Broadcast, Operation::Reduce},
     .build =
         [](Operation operation, const ScheduleOptions& options) {
-          return is_chain(operation) ? build_schedule<Chain>(operation, options)
-                                     : build_schedule<RingOfBlocks>(operation, options);
+          return row_of(operation).has_root ? build_schedule<Chain>(operation, options)
+                                            : build_schedule<RingOfBlocks>(operation, options);
         },
     .order = ChannelOrder::Walk,
     .stages = [](Operation operation, const RankLayout& layout) -> std::int64_t {
-      return is_chain(operation) ? layout.ranks() - 1 : 0;
+      return row_of(operation).has_root ? layout.ranks() - 1 : 0;
     }};
 
 }  // namespace trainyard
