@@ -55,35 +55,23 @@ class Places {
     CHECK(false, "unknown buffer");
   }
 
-  // The chunk of the operation, as semantics.h numbers them, that is at first in the input and in
+  // The chunk of the operation, as semantics.h numbers them, that is at first in the input or in
   // the end in the output.
-  [[nodiscard]] std::uint32_t input_datum(int rank, int offset) const {
+  [[nodiscard]] std::uint32_t datum(int rank, int offset, MscclBuffer buffer) const {
     const int peer = offset / part_;
     const int index = offset % part_;
-    if (algorithm_.operation == Operation::AllGather) {
-      return to_place(offset * ranks_ + rank);
+    const bool is_output = buffer == MscclBuffer::Output;
+    switch (algorithm_.operation) {
+      case Operation::AllGather:  // The input is the own part alone.
+        return to_place(index * ranks_ + (is_output ? peer : rank));
+      case Operation::ReduceScatter:  // The output is.
+        return to_place(index * ranks_ + (is_output ? rank : peer));
+      case Operation::AllToAll:
+        return to_place(is_output ? (index * ranks_ + peer) * ranks_ + rank
+                                  : (index * ranks_ + rank) * ranks_ + peer);
+      default:
+        return to_place(offset);
     }
-    if (algorithm_.operation == Operation::ReduceScatter) {
-      return to_place(index * ranks_ + peer);
-    }
-    if (algorithm_.operation == Operation::AllToAll) {
-      return to_place((index * ranks_ + rank) * ranks_ + peer);
-    }
-    return to_place(offset);
-  }
-  [[nodiscard]] std::uint32_t output_datum(int rank, int offset) const {
-    const int peer = offset / part_;
-    const int index = offset % part_;
-    if (algorithm_.operation == Operation::AllGather) {
-      return to_place(index * ranks_ + peer);
-    }
-    if (algorithm_.operation == Operation::ReduceScatter) {
-      return to_place(offset * ranks_ + rank);
-    }
-    if (algorithm_.operation == Operation::AllToAll) {
-      return to_place((index * ranks_ + peer) * ranks_ + rank);
-    }
-    return to_place(offset);
   }
 
   [[nodiscard]] std::string name_of(std::uint32_t place) const {
@@ -114,16 +102,15 @@ class MscclSchedule final : public StoredSchedule {
     const std::vector<std::optional<std::uint32_t>> nothing(this->shape().chunk_count);
     before_.assign(algorithm.gpus.size(), nothing);
     after_.assign(algorithm.gpus.size(), nothing);
+    const auto fill = [&](int rank, MscclBuffer buffer, int chunks, Data& data) {
+      for (int offset = 0; offset < chunks; ++offset) {
+        data[static_cast<std::size_t>(rank)][places.at(rank, buffer, offset)] =
+            places.datum(rank, offset, buffer);
+      }
+    };
     for (int rank = 0; rank < this->shape().ranks; ++rank) {
-      const auto row = static_cast<std::size_t>(rank);
-      for (int offset = 0; offset < places.inputs(); ++offset) {
-        before_[row][places.at(rank, MscclBuffer::Input, offset)] =
-            places.input_datum(rank, offset);
-      }
-      for (int offset = 0; offset < places.outputs(); ++offset) {
-        after_[row][places.at(rank, MscclBuffer::Output, offset)] =
-            places.output_datum(rank, offset);
-      }
+      fill(rank, MscclBuffer::Input, places.inputs(), before_);
+      fill(rank, MscclBuffer::Output, places.outputs(), after_);
     }
     for (std::uint32_t place = 0; place < this->shape().chunk_count; ++place) {
       names_.push_back(places.name_of(place));
