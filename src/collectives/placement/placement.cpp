@@ -270,7 +270,7 @@ bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement
   for (int channel = 0; channel < channels.value_or(2); ++channel) {
     orders.push_back(channel % 2 == 0 ? there : back);
   }
-  placement.layout = even_layout(1, std::move(orders));
+  placement.options.layout = even_layout(1, std::move(orders));
   if (!is_closed) {
     placement.remarks.emplace_back(
         "no ring leads from neighbour to neighbour over the part of the grid that takes part: some "
@@ -297,11 +297,12 @@ RankLayout layout_by_switch(const std::vector<int>& switch_ranks, std::optional<
 
 // A grid fabric has a channel for each dimension and way, which use all its links at once.
 void lay_out_dimensions(const RankGrid& grid, std::optional<int> channels, Placement& placement) {
-  placement.dimensions = grid.dimensions;
-  placement.rotate_dimensions = grid.is_fabric;
+  placement.options.dimensions = grid.dimensions;
+  placement.options.rotate_dimensions = grid.is_fabric;
   if (grid.is_fabric) {
-    placement.layout = flat_layout(static_cast<int>(placement.nodes.size()),
-                                   channels.value_or(2 * static_cast<int>(grid.dimensions.size())));
+    placement.options.layout =
+        flat_layout(static_cast<int>(placement.nodes.size()),
+                    channels.value_or(2 * static_cast<int>(grid.dimensions.size())));
   }
 }
 
@@ -314,9 +315,9 @@ void add_plan(const Cluster& cluster, const Routing& routing, Algorithm algorith
         fmt::format("{} cannot run {}: {}", cluster.name, to_string(algorithm), error));
   }
   placement.nodes.insert(placement.nodes.end(), plan->relays.begin(), plan->relays.end());
-  placement.trees = std::move(plan->trees);
+  placement.options.trees = std::move(plan->trees);
   if (!plan->switch_ranks.empty()) {
-    placement.layout = layout_by_switch(plan->switch_ranks, channels);
+    placement.options.layout = layout_by_switch(plan->switch_ranks, channels);
   }
   if (plan->grid) {
     lay_out_dimensions(*plan->grid, channels, placement);
@@ -332,7 +333,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   if (algorithm->order == ChannelOrder::Walk && lay_out_grid(cluster, channels, placement)) {
     return placement;
   }
-  RankLayout& layout = placement.layout;
+  RankLayout& layout = placement.options.layout;
   const Kinds kinds = kinds_of(cluster, routing);
   layout.node_kinds = kinds.of_server;
   const int nodes = layout.nodes();
@@ -362,15 +363,6 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
     lay_out_servers(kinds.all, rings, channels, layout);
   }
   return placement;
-}
-
-ScheduleOptions schedule_options(const Placement& placement, RankId root, int pieces) {
-  return {.layout = placement.layout,
-          .root = root,
-          .pieces = pieces,
-          .trees = placement.trees,
-          .dimensions = placement.dimensions,
-          .rotate_dimensions = placement.rotate_dimensions};
 }
 
 }  // namespace trainyard

@@ -134,7 +134,7 @@ class NcclImporter {
     int index = 0;
   };
 
-  [[nodiscard]] std::string place(XmlPlace at) const {
+  [[nodiscard]] std::string place(FilePlace at) const {
     return fmt::format("{}:{}:{}", name_, at.line, at.column);
   }
 

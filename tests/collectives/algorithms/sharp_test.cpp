@@ -176,7 +176,7 @@ TEST_CASE("on idle links each level takes its latency and one share, inside a se
       const Routing routing(cluster.topology, cluster.routing);
       const Placement placement = place(cluster, routing, &kSharp, 1);
       const Bytes share = mib(6);
-      const AggregationTree& tree = placement.trees.front();
+      const AggregationTree& tree = placement.options.trees.front();
       const auto relay = [&](std::uint32_t index) {
         return placement.nodes[cluster.gpus.size() + index];
       };
