@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <pugixml.hpp>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 #include "sim/xml_file.h"
 
@@ -214,14 +214,13 @@ class MscclReader {
       return *otherwise;
     }
     const std::string_view text = required(node, path, key);
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+    const auto value = parse_number(text, min, max);
+    if (!value) {
       file_.fail(node, path,
                  fmt::format("{}: expected a whole number from {} to {}, found {}", key, min, max,
                              in_quotes(text)));
     }
-    return value;
+    return *value;
   }
 
   [[nodiscard]] std::int64_t bytes(const pugi::xml_node& node, const std::string& path,
@@ -231,13 +230,12 @@ class MscclReader {
       return 0;
     }
     const std::string_view text = node.attribute(name).value();
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    const auto value = parse_number<std::int64_t>(text);
+    if (!value || *value < 0) {
       file_.fail(node, path,
                  fmt::format("{}: expected a number of bytes, found {}", name, in_quotes(text)));
     }
-    return value;
+    return *value;
   }
 
   template <typename Value, std::size_t count>
