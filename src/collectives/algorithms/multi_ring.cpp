@@ -115,14 +115,9 @@ class MultiRing final : public ChannelSchedule {
              .connections = static_cast<std::uint32_t>(dimensions.size()) * rank_count(options),
              .entries = rank_count(options)}),
         reduces_(operation != Operation::AllGather) {
-    const std::size_t turns = options.rotate_dimensions ? dimensions.size() : 1;
-    for (const bool backwards : {false, true}) {
-      for (std::size_t first = 0; first < turns; ++first) {
-        ways_.push_back(ways_from(dimensions, first, backwards));
-      }
-      if (!options.rotate_dimensions) {
-        break;
-      }
+    const std::size_t turns = options.rotate_dimensions ? 2 * dimensions.size() : 1;
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      ways_.push_back(ways_from(dimensions, turn % dimensions.size(), turn >= dimensions.size()));
     }
     for (const std::uint32_t length : dimensions) {
       steps_ += std::uint64_t{2} * (length - 1);

@@ -67,13 +67,11 @@ class MscclReader {
   MscclReader(std::string_view text, const std::string& name)
       : file_(text, name, kMaxBytes, "algo") {}
 
-  MscclAlgorithm read() { return read_algorithm(file_.root()); }
-
- private:
-  MscclAlgorithm read_algorithm(const pugi::xml_node& node) {
+  MscclAlgorithm read() {
+    const pugi::xml_node node = file_.root();
     const std::string path = "algo";
     check_words(node, path, kAlgorithmWords, "gpu");
-    MscclAlgorithm algorithm{.place = place_of(node),
+    MscclAlgorithm algorithm{.place = file_.place_of(node),
                              .name = node.attribute("name").value(),
                              .protocol = node.attribute("proto").value(),
                              .operation = named(node, path, "coll", kCollectives),
@@ -102,10 +100,11 @@ class MscclReader {
     return algorithm;
   }
 
+ private:
   MscclGpu read_gpu(const pugi::xml_node& node, const std::string& path,
                     const MscclAlgorithm& algorithm) {
     check_words(node, path, kGpuWords, "tb");
-    MscclGpu gpu{.place = place_of(node),
+    MscclGpu gpu{.place = file_.place_of(node),
                  .input_chunks = number(node, path, "i_chunks", 0, kMaxChunks),
                  .output_chunks = number(node, path, "o_chunks", 0, kMaxChunks),
                  .scratch_chunks = number(node, path, "s_chunks", 0, kMaxChunks),
@@ -130,7 +129,7 @@ class MscclReader {
   MscclBlock read_block(const pugi::xml_node& node, const std::string& path,
                         const MscclAlgorithm& algorithm) {
     check_words(node, path, kBlockWords, "step");
-    MscclBlock block{.place = place_of(node),
+    MscclBlock block{.place = file_.place_of(node),
                      .send_peer = number(node, path, "send", -1, kMaxGpus - 1),
                      .receive_peer = number(node, path, "recv", -1, kMaxGpus - 1),
                      .channel = number(node, path, "chan", 0, algorithm.channels - 1),
@@ -152,7 +151,7 @@ class MscclReader {
 
   MscclStep read_step(const pugi::xml_node& node, const std::string& path) {
     check_words(node, path, kStepWords, "");
-    MscclStep step{.place = place_of(node), .type = named(node, path, "type", kTypes)};
+    MscclStep step{.place = file_.place_of(node), .type = named(node, path, "type", kTypes)};
     step.depends_on_block = number(node, path, "depid", -1, 1 << 16, -1);
     step.depends_on_step = number(node, path, "deps", -1, kMaxSteps - 1, -1);
     step.is_depended_on = number(node, path, "hasdep", 0, 1, 0) == 1;
@@ -261,10 +260,6 @@ class MscclReader {
       file_.fail(node, path, fmt::format("missing attribute \"{}\"", key));
     }
     return attribute.value();
-  }
-
-  [[nodiscard]] FilePlace place_of(const pugi::xml_node& node) const {
-    return file_.place_of(node);
   }
 
   XmlFile file_;

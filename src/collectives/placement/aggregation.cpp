@@ -26,16 +26,13 @@ std::vector<NodeId> neighbours(const Topology& topology, NodeId node, NodeKind k
   return {found.begin(), found.end()};
 }
 
-void keep_common(std::vector<NodeId>& nodes, const std::vector<NodeId>& others) {
-  std::erase_if(nodes, [&](NodeId node) { return !std::ranges::binary_search(others, node); });
-}
-
 // The common ones of the neighbours of all `nodes`, of which there is at least one.
 std::vector<NodeId> common_neighbours(const Topology& topology, const std::vector<NodeId>& nodes,
                                       NodeKind kind) {
   std::vector<NodeId> common = neighbours(topology, nodes.front(), kind);
   for (const NodeId node : nodes) {
-    keep_common(common, neighbours(topology, node, kind));
+    const std::vector<NodeId> own = neighbours(topology, node, kind);
+    std::erase_if(common, [&](NodeId each) { return !std::ranges::binary_search(own, each); });
   }
   return common;
 }

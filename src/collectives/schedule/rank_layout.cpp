@@ -20,11 +20,7 @@ std::vector<std::uint32_t> RankLayout::first_ranks() const {
 }
 
 int RankLayout::ranks() const {
-  std::size_t ranks = 0;
-  for (int node = 0; node < nodes(); ++node) {
-    ranks += local_order(node, 0).size();
-  }
-  return static_cast<int>(ranks);
+  return static_cast<int>(first_ranks().back());
 }
 
 int RankLayout::max_ranks_per_node() const {
