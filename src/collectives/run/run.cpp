@@ -143,13 +143,9 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   Executor executor(simulator, counted ? *counted : *network, schedule, nodes, job.size, job.trace);
   executor.start();
   simulator.run();
-  CollectiveResult result{.time = {},
-                          .channels = schedule.shape().channels,
-                          .pieces = 1,
-                          .remarks = {},
+  CollectiveResult result{.channels = schedule.shape().channels,
                           .fingerprint = simulator.fingerprint(),
                           .network = network->stats(),
-                          .bottleneck = {},
                           .complaint = network->complaint()};
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();

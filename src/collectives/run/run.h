@@ -42,13 +42,13 @@ struct Bottleneck {
 };
 
 struct CollectiveResult {
-  SimTime time;
+  SimTime time = {};
   int channels = 0;
-  int pieces = 0;
-  std::vector<std::string> remarks;  // Remarks of the placement.
+  int pieces = 1;
+  std::vector<std::string> remarks = {};  // Remarks of the placement.
   std::uint64_t fingerprint = 0;
   NetworkStats network;
-  std::optional<Bottleneck> bottleneck;  // None if nothing was carried.
+  std::optional<Bottleneck> bottleneck = {};  // None if nothing was carried.
   // Why the network never was complete, in which case `time` says nothing; and its port counters.
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
