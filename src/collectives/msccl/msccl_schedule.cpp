@@ -136,9 +136,10 @@ class MscclSchedule final : public StoredSchedule {
 class MscclBuilder {
  public:
   MscclBuilder(const MscclAlgorithm& algorithm, const std::string& name)
-      : algorithm_(algorithm), name_(name), places_(checked(algorithm, name)) {}
+      : algorithm_(algorithm), name_(name), places_(algorithm) {}
 
   std::unique_ptr<Schedule> build() {
+    check_parts();
     std::uint32_t first_lane = 0;
     for (int rank = 0; rank < ranks(); ++rank) {
       const MscclGpu& gpu = algorithm_.gpus[static_cast<std::size_t>(rank)];
@@ -173,31 +174,26 @@ class MscclBuilder {
     std::string element;
   };
 
-  static const MscclAlgorithm& checked(const MscclAlgorithm& algorithm, const std::string& name) {
-    const auto gpus = static_cast<int>(algorithm.gpus.size());
-    const bool has_parts = algorithm.operation == Operation::AllGather ||
-                           algorithm.operation == Operation::ReduceScatter ||
-                           algorithm.operation == Operation::AllToAll;
-    if (has_parts && algorithm.chunks % gpus != 0) {
-      fail(name, {.place = algorithm.place, .element = "algo"},
-           fmt::format("nchunksperloop: expected a multiple of {} GPUs, found {}", gpus,
-                       algorithm.chunks));
+  void check_parts() const {
+    const Origin at{.place = algorithm_.place, .element = "algo"};
+    const bool is_exchange = algorithm_.operation == Operation::AllToAll;
+    const bool has_parts = algorithm_.operation == Operation::AllGather ||
+                           algorithm_.operation == Operation::ReduceScatter || is_exchange;
+    if (has_parts && algorithm_.chunks % ranks() != 0) {
+      fail(at, fmt::format("nchunksperloop: expected a multiple of {} GPUs, found {}", ranks(),
+                           algorithm_.chunks));
     }
-    if (algorithm.operation == Operation::AllToAll && algorithm.in_place) {
-      fail(name, {.place = algorithm.place, .element = "algo"},
-           "expected inplace=\"0\" for alltoall, found \"1\"");
+    if (is_exchange && algorithm_.in_place) {
+      fail(at, "expected inplace=\"0\" for alltoall, found \"1\"");
     }
-    return algorithm;
   }
 
   [[nodiscard]] int ranks() const { return static_cast<int>(algorithm_.gpus.size()); }
 
-  [[noreturn]] static void fail(const std::string& file, const Origin& at,
-                                const std::string& what) {
+  [[noreturn]] void fail(const Origin& at, const std::string& what) const {
     throw ConfigError(
-        fmt::format("{}:{}:{}: {}: {}", file, at.place.line, at.place.column, at.element, what));
+        fmt::format("{}:{}:{}: {}: {}", name_, at.place.line, at.place.column, at.element, what));
   }
-  [[noreturn]] void fail(const Origin& at, const std::string& what) const { fail(name_, at, what); }
 
   void check_gpu(int rank, const MscclGpu& gpu) const {
     const Origin at{.place = gpu.place, .element = fmt::format("gpu[{}]", rank)};

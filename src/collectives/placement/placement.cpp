@@ -72,25 +72,21 @@ ServerShape kind_of(const Routing& routing, std::span<const NodeId> gpus) {
   return kind;
 }
 
-// The kinds of the cluster's servers, in the order of their first server, and the kind of each.
-struct Kinds {
-  std::vector<ServerShape> all;
-  std::vector<std::uint32_t> of_server;
-};
-
-Kinds kinds_of(const Cluster& cluster, const Routing& routing) {
-  Kinds kinds;
+// The kinds of the cluster's servers, in the order of their first server; the kind of each goes to
+// `of_server`.
+std::vector<ServerShape> kinds_of(const Cluster& cluster, const Routing& routing,
+                                  std::vector<std::uint32_t>& of_server) {
+  std::vector<ServerShape> kinds;
   std::map<ServerShape, std::uint32_t> known;
   std::span<const NodeId> rest(cluster.gpus);
   for (const int gpus : cluster.server_gpus) {
     const auto count = static_cast<std::size_t>(gpus);
     ServerShape kind = kind_of(routing, rest.first(count));
     rest = rest.subspan(count);
-    const auto [place, is_new] =
-        known.try_emplace(kind, static_cast<std::uint32_t>(kinds.all.size()));
-    kinds.of_server.push_back(place->second);
+    const auto [place, is_new] = known.try_emplace(kind, static_cast<std::uint32_t>(kinds.size()));
+    of_server.push_back(place->second);
     if (is_new) {
-      kinds.all.push_back(std::move(kind));
+      kinds.push_back(std::move(kind));
     }
   }
   CHECK(rest.empty(), "a GPU that belongs to no server");
@@ -334,12 +330,11 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
     return placement;
   }
   RankLayout& layout = placement.options.layout;
-  const Kinds kinds = kinds_of(cluster, routing);
-  layout.node_kinds = kinds.of_server;
+  const std::vector<ServerShape> kinds = kinds_of(cluster, routing, layout.node_kinds);
   const int nodes = layout.nodes();
   layout.alternate = nodes > 1 && nodes % 2 == 0;
   if (algorithm->order == ChannelOrder::Natural) {
-    for (const ServerShape& kind : kinds.all) {
+    for (const ServerShape& kind : kinds) {
       layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
                                 natural_order(kind.gpus));
     }
@@ -348,7 +343,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   }
   std::vector<ServerRings> rings;
   bool any_without_ring = false;
-  for (const ServerShape& kind : kinds.all) {
+  for (const ServerShape& kind : kinds) {
     rings.push_back(rings_of(kind));
     any_without_ring = any_without_ring || (!kind.links.empty() && !rings.back().along_links);
   }
@@ -360,7 +355,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   if (nodes == 1) {
     lay_out_one_server(rings.front(), channels, layout);
   } else {
-    lay_out_servers(kinds.all, rings, channels, layout);
+    lay_out_servers(kinds, rings, channels, layout);
   }
   return placement;
 }

@@ -131,7 +131,6 @@ class NcclImporter {
     std::optional<int> dev = {};
     int ports = 0;
     std::int64_t speed = 0;  // Mb/s, all ports.
-    int index = 0;
   };
 
   [[nodiscard]] std::string place(FilePlace at) const {
