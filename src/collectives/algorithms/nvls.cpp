@@ -133,36 +133,31 @@ class NvlsBuilder {
     const auto root =
         static_cast<std::uint32_t>(std::ranges::find(parents, kNoParent) - parents.begin());
     roots_.push_back(root);
-    std::vector<std::uint32_t> up_edges;
-    std::vector<Edge> sends_down;
+    std::vector<std::uint32_t> up_edges(nodes());
+    std::vector<std::uint32_t> down_edges(nodes());
+    const auto for_each_child = [&](const auto& visit) {
+      for (std::uint32_t node = 0; node < nodes(); ++node) {
+        if (node != root) {
+          visit(node, parents[node]);
+        }
+      }
+    };
+    const auto add = [&](std::vector<Step>& steps, StepKind kind, std::uint32_t edge) {
+      steps.push_back({.kind = kind, .connection = edge, .chunks = part(head)});
+    };
     // All that a node receives from its children comes before what it sends up.
-    for (std::uint32_t node = 0; node < nodes(); ++node) {
-      if (node != root) {
-        const std::uint32_t edge =
-            builder_.connect(head_rank(node, head), head_rank(parents[node], head));
-        up_edges.push_back(edge);
-        up(parents[node], head)
-            .push_back({.kind = StepKind::Reduce, .connection = edge, .chunks = part(head)});
-      }
-    }
-    std::size_t next = 0;
-    for (std::uint32_t node = 0; node < nodes(); ++node) {
-      if (node != root) {
-        up(node, head)
-            .push_back(
-                {.kind = StepKind::Send, .connection = up_edges[next++], .chunks = part(head)});
-        const std::uint32_t edge =
-            builder_.connect(head_rank(parents[node], head), head_rank(node, head));
-        auto& parent = parents[node] == root ? up(root, head) : down(parents[node], head);
-        sends_down.push_back({.steps = &parent, .edge = edge});
-        down(node, head)
-            .push_back({.kind = StepKind::Receive, .connection = edge, .chunks = part(head)});
-      }
-    }
-    for (const Edge& each : sends_down) {
-      each.steps->push_back(
-          {.kind = StepKind::Send, .connection = each.edge, .chunks = part(head)});
-    }
+    for_each_child([&](std::uint32_t node, std::uint32_t parent) {
+      up_edges[node] = builder_.connect(head_rank(node, head), head_rank(parent, head));
+      add(up(parent, head), StepKind::Reduce, up_edges[node]);
+    });
+    for_each_child([&](std::uint32_t node, std::uint32_t parent) {
+      add(up(node, head), StepKind::Send, up_edges[node]);
+      down_edges[node] = builder_.connect(head_rank(parent, head), head_rank(node, head));
+      add(down(node, head), StepKind::Receive, down_edges[node]);
+    });
+    for_each_child([&](std::uint32_t node, std::uint32_t parent) {
+      add(parent == root ? up(root, head) : down(parent, head), StepKind::Send, down_edges[node]);
+    });
   }
 
   // From the heads to the switch; everything to every rank.
@@ -182,11 +177,6 @@ class NvlsBuilder {
     }
     builder_.add_lane(relay(node), std::move(sending));
   }
-
-  struct Edge {
-    std::vector<Step>* steps;
-    std::uint32_t edge;
-  };
 
   std::vector<std::uint32_t> first_;
   std::uint32_t first_head_;  // Counted from the first rank of its node.
