@@ -52,19 +52,13 @@ class MultiRing final : public ChannelSchedule {
     const std::uint32_t channel = lane.value() / ranks();
     const Ways& ways = ways_[channel % ways_.size()];
     auto left = static_cast<std::uint32_t>(index);
-    if (reduces_) {
-      for (std::uint32_t stage = 0; stage < ways.stages.size(); ++stage) {
-        const std::uint32_t steps = 2 * (ways.stages[stage].length - 1);
-        if (left < steps) {
-          return ring_step({.channel = channel, .rank = rank, .stage = stage}, left, true);
-        }
-        left -= steps;
-      }
-    }
-    for (auto stage = static_cast<std::uint32_t>(ways.stages.size()); stage-- > 0;) {
+    // Reduces along the stages in their order, then gathers along them backwards.
+    const auto stages = static_cast<std::uint32_t>(ways.stages.size());
+    for (std::uint32_t turn = reduces_ ? 0 : stages; turn < 2 * stages; ++turn) {
+      const std::uint32_t stage = turn < stages ? turn : 2 * stages - 1 - turn;
       const std::uint32_t steps = 2 * (ways.stages[stage].length - 1);
       if (left < steps) {
-        return ring_step({.channel = channel, .rank = rank, .stage = stage}, left, false);
+        return ring_step({.channel = channel, .rank = rank, .stage = stage}, left, turn < stages);
       }
       left -= steps;
     }
