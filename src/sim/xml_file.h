@@ -10,8 +10,8 @@
 
 namespace trainyard {
 
-// The place of an element, both from 1; zero for one that was not read. Two places are always equal,
-// so that elements compare by what they say.
+// The place of an element, both from 1; zero for one that was not read. Two places are always
+// equal, so that elements compare by what they say.
 struct FilePlace {
   int line = 0;
   int column = 0;
