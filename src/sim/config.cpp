@@ -10,6 +10,7 @@
 #include <limits>
 #include <numeric>
 
+#include "sim/numbers.h"
 #include "sim/printable.h"
 #include "sim/yaml_tree.h"
 
@@ -136,17 +137,6 @@ std::string range_text(Number min, Number max, Format format) {
     return " of at least " + format(min);
   }
   return has_max ? " of at most " + format(max) : "";
-}
-
-template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end) {
-    return std::nullopt;
-  }
-  return number;
 }
 
 // "010" is 8 to some YAML readers and 10 to others.

@@ -19,9 +19,10 @@ Cluster shipped_cluster(const std::string& name, const ClusterOverrides& overrid
 
 PlacedRun run_placed(const Cluster& cluster, const PlacedJob& job) {
   Routing routing(cluster.topology, cluster.routing);
-  const Placement placement = place(cluster, routing, job.algorithm, job.channels);
-  const auto schedule = make_schedule(job.algorithm, job.operation,
-                                      schedule_options(placement, RankId(job.root), job.pieces));
+  Placement placement = place(cluster, routing, job.algorithm, job.channels);
+  placement.options.root = RankId(job.root);
+  placement.options.pieces = job.pieces;
+  const auto schedule = make_schedule(job.algorithm, job.operation, placement.options);
   Simulator simulator;
   const auto network = make_network(Fidelity::Flow, simulator, routing);
   Executor executor(simulator, *network, *schedule, placement.nodes, job.size);

@@ -8,10 +8,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <string>
+
+#include "sim/numbers.h"
 
 namespace trainyard {
 namespace {
@@ -139,12 +140,11 @@ std::optional<PrintedNumber> parse_printed(std::string_view text) {
   if (text.empty() || text.front() < '0' || text.front() > '9') {
     return std::nullopt;  // No sign, no "inf", no "nan".
   }
-  PrintedNumber number;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number.value);
-  if (error != std::errc() || stop != end) {
+  const auto value = parse_number<double>(text);
+  if (!value) {
     return std::nullopt;
   }
+  PrintedNumber number{.value = *value};
   if (text.find_first_of("eE") != std::string_view::npos) {
     number.half_step = 0.005 * number.value;  // nccl-tests never prints times so; be lenient.
     return number;

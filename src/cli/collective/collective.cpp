@@ -72,7 +72,7 @@ std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
   run_tasks(jobs.size(), threads, "", [&](std::size_t index) {
     const CollectiveJob& job = jobs[index];
     CollectiveResult& result = results[index];
-    result = run_collective(cluster, job, display.progress());
+    result = run_collective(cluster, job, &display.progress());
     log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
               algorithm_name(job), to_string(job.size), to_string(result.time), result.channels,
               result.pieces, result.network.messages);

@@ -53,7 +53,7 @@ struct JobsRequest {
 };
 
 std::optional<int> server_in(std::string_view text) {
-  const std::optional<int> server = number_in<int>(text);
+  const std::optional<int> server = parse_number<int>(text);
   return server && text.front() != '-' && *server <= kMaxServer ? server : std::nullopt;
 }
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <thread>
 
-#include "collectives/run/transfer_progress.h"
+#include "collectives/run/run.h"
 
 namespace trainyard {
 

@@ -69,7 +69,7 @@ std::optional<int> OptionReader::integer(std::string_view name, int min, int max
   if (!value) {
     return std::nullopt;
   }
-  const std::optional<int> number = number_in<int>(*value);
+  const std::optional<int> number = parse_number<int>(*value);
   if (!number || *number < min || *number > max) {
     fail_option(name, fmt::format("a whole number from {} to {}", min, max), *value);
   }

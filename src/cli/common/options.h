@@ -3,7 +3,6 @@
 //   --nodes: expected a whole number from 1 to 1000000, found "0"
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -17,6 +16,7 @@
 
 #include "cli/common/option_table.h"
 #include "report/formats/table.h"
+#include "sim/numbers.h"
 #include "sim/units.h"
 #include "topology/cluster/cluster.h"
 
@@ -56,15 +56,6 @@ class OptionReader {
   Command command_;
   OptionValues values_;
 };
-
-// The number that is the whole text; nothing if it is none.
-template <typename Number>
-[[nodiscard]] std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
 
 // "a,b,c" into its parts, empty ones included.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);

@@ -89,7 +89,7 @@ void check_marks(const OptionReader& reader, const PacketOptions& packet) {
 
 double error_rate(const OptionReader& reader) {
   const std::string text = *reader.text("bit-errors");
-  const std::optional<double> rate = number_in<double>(text);
+  const std::optional<double> rate = parse_number<double>(text);
   if (!rate || !(*rate >= 0.0 && *rate < 1.0)) {
     fail_option("bit-errors", "a rate from 0 to less than 1, such as 1e-12", text);
   }

@@ -196,10 +196,10 @@ std::vector<int> parse_numbers(std::string_view name, const std::string& text, i
   std::vector<int> values;
   for (const std::string& part : split_list(text)) {
     const std::size_t dots = part.find(kRange);
-    const auto first = number_in<int>(std::string_view(part).substr(0, dots));
+    const auto first = parse_number<int>(std::string_view(part).substr(0, dots));
     const auto last = dots == std::string::npos
                           ? first
-                          : number_in<int>(std::string_view(part).substr(dots + kRange.size()));
+                          : parse_number<int>(std::string_view(part).substr(dots + kRange.size()));
     if (!first || !last || *first < min || *last > max || *last < *first) {
       fail_option(name, fmt::format("numbers from {} to {}, such as 1,2,4 or 1..8", min, max),
                   part);

@@ -40,7 +40,7 @@ std::int64_t compute_ppm_of(const OptionReader& reader) {
   if (!text) {
     return 1'000'000;
   }
-  const std::optional<double> factor = number_in<double>(*text);
+  const std::optional<double> factor = parse_number<double>(*text);
   if (!factor || !(*factor >= 0.001 && *factor <= 1000.0)) {
     fail_option("compute-scale", "a factor from 0.001 to 1000", *text);
   }

@@ -149,8 +149,8 @@ std::optional<SlowRank> read_slow_rank(const OptionReader& reader) {
     return std::nullopt;
   }
   if (const auto pair = split_pair(*text)) {
-    const auto rank = number_in<int>(pair->first);
-    const auto factor = number_in<double>(pair->second);
+    const auto rank = parse_number<int>(pair->first);
+    const auto factor = parse_number<double>(pair->second);
     if (rank && factor && *factor >= 0.001 && *factor <= 1000.0) {
       return SlowRank{.rank = *rank, .ppm = std::llround(*factor * kPartsOfOne)};
     }
@@ -162,7 +162,7 @@ ComputeJitter read_jitter(const OptionReader& reader) {
   ComputeJitter jitter;
   for (const std::string& text : reader.texts("jitter")) {
     const auto pair = split_pair(text);
-    const auto share = pair ? number_in<double>(pair->second) : std::nullopt;
+    const auto share = pair ? parse_number<double>(pair->second) : std::nullopt;
     const bool is_of_ranks = pair && pair->first == "ranks";
     if (!share || !(*share >= 1e-6 && *share <= 10.0) ||
         (!is_of_ranks && pair->first != "operations")) {

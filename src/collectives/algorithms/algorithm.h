@@ -3,6 +3,7 @@
 // know. No code asks which algorithm it has.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -92,6 +93,16 @@ using Algorithm = const AlgorithmRow*;
 
 [[nodiscard]] inline std::uint32_t rank_count(const ScheduleOptions& options) {
   return static_cast<std::uint32_t>(options.layout.ranks());
+}
+
+// Rounds in which a distance that doubles from 1 on passes all ranks.
+[[nodiscard]] constexpr std::uint32_t doubling_rounds(std::uint32_t ranks) {
+  return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
+}
+// The rank 2^round ahead, or behind.
+[[nodiscard]] constexpr std::uint32_t doubling_partner(std::uint32_t rank, std::uint32_t round,
+                                                       bool ahead, std::uint32_t ranks) {
+  return (rank + (ahead ? 1U << round : ranks - (1U << round))) % ranks;
 }
 
 // A schedule whose channels are alike, each with chunks, entries, lanes and connections of its own.

@@ -16,7 +16,6 @@
 // Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in
 // multiport message-passing systems", IEEE TPDS 8 (1997).
 #include <algorithm>
-#include <bit>
 
 #include "collectives/algorithms/algorithms.h"
 
@@ -35,15 +34,16 @@ class BruckSchedule : public ChannelSchedule {
     const std::uint32_t channel = lane.value() / ranks();
     const auto round = static_cast<std::uint32_t>(index / 2);
     const bool sends = index % 2 == 0;
-    const std::uint32_t source = sends ? rank : moved(rank, round, !upwards_);
+    const std::uint32_t source = sends ? rank : doubling_partner(rank, round, !upwards_, ranks());
     return {.kind = sends ? StepKind::Send : StepKind::Receive,
             .connection = (channel * rounds_ + round) * ranks() + source,
             .chunks = message(channel, round, source)};
   }
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     const std::uint32_t source = index % ranks();
-    return {.source = RankId(source),
-            .target = RankId(moved(source, index / ranks() % rounds_, upwards_))};
+    return {
+        .source = RankId(source),
+        .target = RankId(doubling_partner(source, index / ranks() % rounds_, upwards_, ranks()))};
   }
 
  protected:
@@ -51,25 +51,17 @@ class BruckSchedule : public ChannelSchedule {
                 std::uint32_t entries, bool upwards)
       : ChannelSchedule("bruck", operation, options,
                         {.chunks = chunks,
-                         .connections = rounds_of(rank_count(options)) * rank_count(options),
+                         .connections = doubling_rounds(rank_count(options)) * rank_count(options),
                          .entries = entries}),
-        rounds_(rounds_of(ranks())),
+        rounds_(doubling_rounds(ranks())),
         upwards_(upwards) {}
 
-  [[nodiscard]] static std::uint32_t rounds_of(std::uint32_t ranks) {
-    return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
-  }
   [[nodiscard]] std::uint32_t rounds() const { return rounds_; }
   // Returns the entries that this rank sends in the round.
   [[nodiscard]] virtual ChunkRange message(std::uint32_t channel, std::uint32_t round,
                                            std::uint32_t source) const = 0;
 
  private:
-  [[nodiscard]] std::uint32_t moved(std::uint32_t rank, std::uint32_t round, bool up) const {
-    const std::uint32_t distance = 1U << round;
-    return (rank + (up ? distance : ranks() - distance)) % ranks();
-  }
-
   std::uint32_t rounds_;
   bool upwards_;
 };
@@ -99,7 +91,8 @@ class BruckExchange final : public BruckSchedule {
   BruckExchange(Operation operation, const ScheduleOptions& options)
       : BruckSchedule(
             operation, options, rank_count(options) * rank_count(options),
-            rounds_of(rank_count(options)) * rank_count(options) * (rank_count(options) / 2), true),
+            doubling_rounds(rank_count(options)) * rank_count(options) * (rank_count(options) / 2),
+            true),
         half_(ranks() / 2) {}
 
   [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
@@ -130,7 +123,7 @@ class BruckExchange final : public BruckSchedule {
 // alltoall sends half of the blocks in each round.
 std::int64_t bruck_chunks(Operation operation, const RankLayout& layout) {
   const std::int64_t ranks = layout.ranks();
-  const std::int64_t rounds = std::bit_width(static_cast<std::uint32_t>(ranks - 1));
+  const std::int64_t rounds = doubling_rounds(static_cast<std::uint32_t>(ranks));
   return operation == Operation::AllGather ? 2 : std::max(ranks, ranks / 2 * rounds);
 }
 

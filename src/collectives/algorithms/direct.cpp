@@ -14,60 +14,39 @@ namespace trainyard {
 
 namespace {
 
-// Chunk and connection (channel * N + source) * N + target.
+// Chunk and connection (channel * N + source) * N + target. Where a matrix says which pairs have
+// nothing to exchange, what a rank does is written out, since no formula says which those are.
 class AllToAll final : public ChannelSchedule {
  public:
   AllToAll(Operation operation, const ScheduleOptions& options, bool pairwise)
       : ChannelSchedule(pairwise ? "pairwise" : "direct", operation, options,
                         {.chunks = rank_count(options) * rank_count(options),
                          .connections = rank_count(options) * rank_count(options),
-                         .rendezvous = pairwise}),
-        pairwise_(pairwise) {}
-
-  [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override {
-    return std::uint64_t{2} * (ranks() - 1);
-  }
-  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    const std::uint32_t rank = lane.value() % ranks();
-    const std::uint32_t first = lane.value() / ranks() * ranks();
-    const auto step = static_cast<std::uint32_t>(index);
-    const bool sends = pairwise_ ? step % 2 == 0 : step < ranks() - 1;
-    const std::uint32_t round = 1 + (pairwise_ ? step / 2 : (sends ? step : step - (ranks() - 1)));
-    const std::uint32_t source = sends ? rank : (rank + ranks() - round) % ranks();
-    const std::uint32_t target = sends ? (rank + round) % ranks() : rank;
-    const std::uint32_t unit = (first + source) * ranks() + target;
-    return {.kind = sends ? StepKind::Send : StepKind::Receive,
-            .connection = unit,
-            .chunks = {.first = unit, .count = 1}};
-  }
-  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
-    return {.source = RankId(index / ranks() % ranks()), .target = RankId(index % ranks())};
-  }
-
- private:
-  bool pairwise_;
-};
-
-// Chunks and connections as above, with the bytes of the matrix. What a rank does is written out,
-// since no formula says which pairs are left out.
-class AllToAllV final : public ChannelSchedule {
- public:
-  AllToAllV(Operation operation, const ScheduleOptions& options, bool pairwise)
-      : ChannelSchedule(pairwise ? "pairwise" : "direct", operation, options,
-                        {.chunks = rank_count(options) * rank_count(options),
-                         .connections = rank_count(options) * rank_count(options),
                          .rendezvous = pairwise,
-                         .chunk_cuts = cuts_of(options)}) {
+                         .chunk_cuts = cuts_of(options)}),
+        pairwise_(pairwise) {
+    if (options.matrix == nullptr) {
+      return;
+    }
+    programs_.resize(ranks());
     for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-      programs_.push_back(program(options.matrix, rank, pairwise));
+      for (std::uint32_t index = 0; index < 2 * (ranks() - 1); ++index) {
+        const Step step = step_of(rank, index);
+        if (options.matrix->bytes[step.connection] > 0) {
+          programs_[rank].push_back(step);
+        }
+      }
     }
   }
 
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    return programs_[lane.value() % ranks()].size();
+    return programs_.empty() ? std::uint64_t{2} * (ranks() - 1)
+                             : programs_[lane.value() % ranks()].size();
   }
   [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    Step step = programs_[lane.value() % ranks()][index];
+    const std::uint32_t rank = lane.value() % ranks();
+    Step step = programs_.empty() ? step_of(rank, static_cast<std::uint32_t>(index))
+                                  : programs_[rank][index];
     step.connection += lane.value() / ranks() * ranks() * ranks();
     step.chunks.first = step.connection;
     return step;
@@ -91,26 +70,20 @@ class AllToAllV final : public ChannelSchedule {
     return cuts;
   }
 
-  [[nodiscard]] std::vector<Step> program(const TrafficMatrix* matrix, std::uint32_t rank,
-                                          bool pairwise) const {
-    std::vector<Step> sends;
-    std::vector<Step> steps;
-    const auto add = [&](std::vector<Step>& to, StepKind kind, std::uint32_t source,
-                         std::uint32_t target) {
-      const std::uint32_t unit = source * ranks() + target;
-      if (matrix == nullptr || matrix->bytes[unit] > 0) {
-        to.push_back({.kind = kind, .connection = unit, .chunks = {.first = unit, .count = 1}});
-      }
-    };
-    for (std::uint32_t round = 1; round < ranks(); ++round) {
-      add(pairwise ? steps : sends, StepKind::Send, rank, (rank + round) % ranks());
-      add(steps, StepKind::Receive, (rank + ranks() - round) % ranks(), rank);
-    }
-    steps.insert(steps.begin(), sends.begin(), sends.end());
-    return steps;
+  // On channel 0, with all pairs.
+  [[nodiscard]] Step step_of(std::uint32_t rank, std::uint32_t index) const {
+    const bool sends = pairwise_ ? index % 2 == 0 : index < ranks() - 1;
+    const std::uint32_t round = 1 + (pairwise_ ? index / 2 : index % (ranks() - 1));
+    const std::uint32_t source = sends ? rank : (rank + ranks() - round) % ranks();
+    const std::uint32_t target = sends ? (rank + round) % ranks() : rank;
+    const std::uint32_t unit = source * ranks() + target;
+    return {.kind = sends ? StepKind::Send : StepKind::Receive,
+            .connection = unit,
+            .chunks = {.first = unit, .count = 1}};
   }
 
-  std::vector<std::vector<Step>> programs_;  // One per rank, for channel 0.
+  bool pairwise_;
+  std::vector<std::vector<Step>> programs_;  // One per rank, for channel 0; none without a matrix.
 };
 
 // sendrecv. Chunk and connection channel * N + source.
@@ -171,18 +144,12 @@ bool exchanges(Operation operation) {
   return operation == Operation::AllToAll || operation == Operation::AllToAllV;
 }
 
-std::unique_ptr<Schedule> build_exchange(Operation operation, const ScheduleOptions& options,
-                                         bool in_rounds) {
-  if (operation == Operation::AllToAllV) {
-    return std::make_unique<AllToAllV>(operation, options, in_rounds);
-  }
-  return std::make_unique<AllToAll>(operation, options, in_rounds);
-}
-
 std::unique_ptr<Schedule> build_direct(Operation operation, const ScheduleOptions& options) {
-  return exchanges(operation)                  ? build_exchange(operation, options, false)
-         : operation == Operation::SendReceive ? build_schedule<Shift>(operation, options)
-                                               : build_schedule<Star>(operation, options);
+  if (exchanges(operation)) {
+    return std::make_unique<AllToAll>(operation, options, false);
+  }
+  return operation == Operation::SendReceive ? build_schedule<Shift>(operation, options)
+                                             : build_schedule<Star>(operation, options);
 }
 
 std::int64_t direct_partners(Operation operation, const RankLayout& layout) {
@@ -195,14 +162,14 @@ std::int64_t direct_chunks(Operation operation, const RankLayout& layout) {
 
 }  // namespace
 
-constexpr AlgorithmRow kPairwise{.name = "pairwise",
-                                 .operations = {Operation::AllToAll, Operation::AllToAllV},
-                                 .build =
-                                     [](Operation operation, const ScheduleOptions& options) {
-                                       return build_exchange(operation, options, true);
-                                     },
-                                 .partners = direct_partners,
-                                 .chunks = direct_chunks};
+constexpr AlgorithmRow kPairwise{
+    .name = "pairwise",
+    .operations = {Operation::AllToAll, Operation::AllToAllV},
+    .build = [](Operation operation, const ScheduleOptions& options) -> std::unique_ptr<Schedule> {
+      return std::make_unique<AllToAll>(operation, options, true);
+    },
+    .partners = direct_partners,
+    .chunks = direct_chunks};
 
 constexpr AlgorithmRow kDirect{
     .name = "direct",

@@ -5,8 +5,6 @@
 //
 // Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", International Journal of
 // Parallel Programming 17 (1988).
-#include <bit>
-
 #include "collectives/algorithms/algorithms.h"
 
 namespace trainyard {
@@ -20,7 +18,7 @@ class Dissemination final : public Schedule {
   Dissemination(Operation operation, const ScheduleOptions& options)
       : Schedule(shape_of(operation, options)),
         ranks_(rank_count(options)),
-        rounds_(rounds_of(ranks_)) {}
+        rounds_(doubling_rounds(ranks_)) {}
 
   [[nodiscard]] RankId lane_rank(LaneId lane) const override { return RankId(lane.value()); }
   [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override {
@@ -30,7 +28,7 @@ class Dissemination final : public Schedule {
     const auto round = static_cast<std::uint32_t>(index / 2);
     const bool sends = index % 2 == 0;
     const std::uint32_t source =
-        sends ? lane.value() : (lane.value() + ranks_ - (1U << round)) % ranks_;
+        sends ? lane.value() : doubling_partner(lane.value(), round, false, ranks_);
     return {.kind = sends ? StepKind::Send : StepKind::Reduce,
             .connection = round * ranks_ + source,
             .chunks = {.first = 0, .count = 1}};
@@ -38,13 +36,10 @@ class Dissemination final : public Schedule {
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     const std::uint32_t source = index % ranks_;
     return {.source = RankId(source),
-            .target = RankId((source + (1U << (index / ranks_))) % ranks_)};
+            .target = RankId(doubling_partner(source, index / ranks_, true, ranks_))};
   }
 
  private:
-  static std::uint32_t rounds_of(std::uint32_t ranks) {
-    return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
-  }
   static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options) {
     const std::uint32_t ranks = rank_count(options);
     return {.operation = operation,
@@ -54,7 +49,7 @@ class Dissemination final : public Schedule {
             .root = options.root,
             .chunk_count = 1,
             .lanes = ranks,
-            .connections = rounds_of(ranks) * ranks};
+            .connections = doubling_rounds(ranks) * ranks};
   }
 
   std::uint32_t ranks_;

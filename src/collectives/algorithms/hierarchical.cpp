@@ -102,10 +102,8 @@ class Hierarchical final : public ChannelSchedule {
         heads_(min_ranks(options.layout)),
         across_(std::move(across)),
         chunks_(shape().chunk_count / static_cast<std::uint32_t>(options.layout.channels())),
-        connections_(shape().connections / static_cast<std::uint32_t>(options.layout.channels())) {
-    for (const int first : options.layout.first_ranks()) {
-      first_.push_back(static_cast<std::uint32_t>(first));
-    }
+        connections_(shape().connections / static_cast<std::uint32_t>(options.layout.channels())),
+        first_(options.layout.first_ranks()) {
     for (std::uint32_t node = 0; node + 1 < first_.size(); ++node) {
       node_.insert(node_.end(), first_[node + 1] - first_[node], node);
     }
@@ -124,11 +122,10 @@ class Hierarchical final : public ChannelSchedule {
   }
 
   void list_chunks() {
-    const auto nodes = static_cast<std::uint32_t>(first_.size() - 1);
     for (std::uint32_t column = 0; column < heads_; ++column) {
-      for (std::uint32_t node = 0; node < nodes; ++node) {
+      for (std::uint32_t node = 0; node < nodes(); ++node) {
         if (operation_ == Operation::AllReduce) {
-          starts_.push_back(column * nodes + node);
+          starts_.push_back(column * nodes() + node);
           continue;
         }
         starts_.push_back(static_cast<std::uint32_t>(listing_.size()));
@@ -192,20 +189,22 @@ class Hierarchical final : public ChannelSchedule {
     return local < count ? (local + 1 + i) % count : (local + i) % count;
   }
 
-  [[nodiscard]] Step step_in(const Parts& parts, std::uint32_t index) const {
+  // The block of a rank beyond the heads goes to its head or comes from it.
+  [[nodiscard]] Step ward_step(const Parts& parts, std::uint32_t index, bool inwards) const {
     const bool is_head = parts.local < heads_;
+    const std::uint32_t ward = parts.local + (is_head ? (index + 1) * heads_ : 0);
+    const std::uint32_t rank = parts.rank - parts.local + ward;
+    const std::uint32_t head = parts.local % heads_;
+    return {.kind = is_head == inwards ? StepKind::Receive : StepKind::Send,
+            .connection = inwards ? to_head(rank, head) : from_head(rank, head),
+            .chunks = block(parts, ward)};
+  }
+
+  [[nodiscard]] Step step_in(const Parts& parts, std::uint32_t index) const {
     if (gathers()) {
-      if (!is_head) {
-        return {.kind = StepKind::Send,
-                .connection = to_head(parts.rank, parts.local % heads_),
-                .chunks = block(parts, parts.local)};
-      }
-      const std::uint32_t ward = parts.local + (index + 1) * heads_;
-      return {.kind = StepKind::Receive,
-              .connection = to_head(parts.rank - parts.local + ward, parts.local),
-              .chunks = block(parts, ward)};
+      return ward_step(parts, index, true);
     }
-    const std::uint32_t sends = heads_ - (is_head ? 1 : 0);
+    const std::uint32_t sends = heads_ - (parts.local < heads_ ? 1 : 0);
     if (index < sends) {
       const std::uint32_t head = other(parts.local, heads_, index);
       return {
@@ -226,19 +225,10 @@ class Hierarchical final : public ChannelSchedule {
   }
 
   [[nodiscard]] Step step_out(const Parts& parts, std::uint32_t index) const {
-    const bool is_head = parts.local < heads_;
     if (scatters()) {
-      if (!is_head) {
-        return {.kind = StepKind::Receive,
-                .connection = from_head(parts.rank, parts.local % heads_),
-                .chunks = block(parts, parts.local)};
-      }
-      const std::uint32_t ward = parts.local + (index + 1) * heads_;
-      return {.kind = StepKind::Send,
-              .connection = from_head(parts.rank - parts.local + ward, parts.local),
-              .chunks = block(parts, ward)};
+      return ward_step(parts, index, false);
     }
-    const std::uint32_t sends = is_head ? parts.locals - 1 : 0;
+    const std::uint32_t sends = parts.local < heads_ ? parts.locals - 1 : 0;
     if (index < sends) {
       const std::uint32_t to = other(parts.local, parts.locals, index);
       return {.kind = StepKind::Send,

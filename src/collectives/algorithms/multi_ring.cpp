@@ -52,19 +52,13 @@ class MultiRing final : public ChannelSchedule {
     const std::uint32_t channel = lane.value() / ranks();
     const Ways& ways = ways_[channel % ways_.size()];
     auto left = static_cast<std::uint32_t>(index);
-    if (reduces_) {
-      for (std::uint32_t stage = 0; stage < ways.stages.size(); ++stage) {
-        const std::uint32_t steps = 2 * (ways.stages[stage].length - 1);
-        if (left < steps) {
-          return ring_step({.channel = channel, .rank = rank, .stage = stage}, left, true);
-        }
-        left -= steps;
-      }
-    }
-    for (auto stage = static_cast<std::uint32_t>(ways.stages.size()); stage-- > 0;) {
+    // Reduces along the stages in their order, then gathers along them backwards.
+    const auto stages = static_cast<std::uint32_t>(ways.stages.size());
+    for (std::uint32_t turn = reduces_ ? 0 : stages; turn < 2 * stages; ++turn) {
+      const std::uint32_t stage = turn < stages ? turn : 2 * stages - 1 - turn;
       const std::uint32_t steps = 2 * (ways.stages[stage].length - 1);
       if (left < steps) {
-        return ring_step({.channel = channel, .rank = rank, .stage = stage}, left, false);
+        return ring_step({.channel = channel, .rank = rank, .stage = stage}, left, turn < stages);
       }
       left -= steps;
     }
@@ -115,14 +109,9 @@ class MultiRing final : public ChannelSchedule {
              .connections = static_cast<std::uint32_t>(dimensions.size()) * rank_count(options),
              .entries = rank_count(options)}),
         reduces_(operation != Operation::AllGather) {
-    const std::size_t turns = options.rotate_dimensions ? dimensions.size() : 1;
-    for (const bool backwards : {false, true}) {
-      for (std::size_t first = 0; first < turns; ++first) {
-        ways_.push_back(ways_from(dimensions, first, backwards));
-      }
-      if (!options.rotate_dimensions) {
-        break;
-      }
+    const std::size_t turns = options.rotate_dimensions ? 2 * dimensions.size() : 1;
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      ways_.push_back(ways_from(dimensions, turn % dimensions.size(), turn >= dimensions.size()));
     }
     for (const std::uint32_t length : dimensions) {
       steps_ += std::uint64_t{2} * (length - 1);

@@ -103,10 +103,11 @@ class PatOrder {
 class PatSchedule final : public ChannelSchedule {
  public:
   PatSchedule(Operation operation, const ScheduleOptions& options)
-      : ChannelSchedule("pat", operation, options,
-                        {.chunks = rank_count(options),
-                         .connections = dimensions_of(rank_count(options)) * rank_count(options)}),
-        dimensions_(dimensions_of(ranks())),
+      : ChannelSchedule(
+            "pat", operation, options,
+            {.chunks = rank_count(options),
+             .connections = doubling_rounds(rank_count(options)) * rank_count(options)}),
+        dimensions_(doubling_rounds(ranks())),
         forwards_(operation == Operation::ReduceScatter) {
     const std::vector<PatEvent> events = pat_events(ranks(), max_pat_aggregation(ranks()));
     if (forwards_) {
@@ -122,8 +123,9 @@ class PatSchedule final : public ChannelSchedule {
     const std::uint32_t rank = lane.value() % ranks();
     const std::uint32_t channel = lane.value() / ranks();
     const Move& move = moves_[index];
-    const std::uint32_t source =
-        move.kind == StepKind::Send ? rank : neighbour(rank, move.dimension, !forwards_);
+    const std::uint32_t source = move.kind == StepKind::Send
+                                     ? rank
+                                     : doubling_partner(rank, move.dimension, !forwards_, ranks());
     return {.kind = move.kind,
             .connection = (channel * dimensions_ + move.dimension) * ranks() + source,
             .chunks = {.first = channel * ranks() + (rank + move.offset) % ranks(), .count = 1}};
@@ -131,7 +133,8 @@ class PatSchedule final : public ChannelSchedule {
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     const std::uint32_t source = index % ranks();
     return {.source = RankId(source),
-            .target = RankId(neighbour(source, index / ranks() % dimensions_, forwards_))};
+            .target = RankId(
+                doubling_partner(source, index / ranks() % dimensions_, forwards_, ranks()))};
   }
 
  private:
@@ -140,16 +143,6 @@ class PatSchedule final : public ChannelSchedule {
     std::uint32_t dimension = 0;
     std::uint32_t offset = 0;  // Distance of the block from the rank.
   };
-
-  static std::uint32_t dimensions_of(std::uint32_t ranks) {
-    return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
-  }
-
-  [[nodiscard]] std::uint32_t neighbour(std::uint32_t rank, std::uint32_t dimension,
-                                        bool ahead) const {
-    const std::uint32_t distance = 1U << dimension;
-    return (rank + (ahead ? distance : ranks() - distance)) % ranks();
-  }
 
   void add_reduction(const PatEvent& event) {
     if (!event.is_leaf && event.child < ranks()) {

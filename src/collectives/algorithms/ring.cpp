@@ -51,15 +51,13 @@ class RingSchedule : public ChannelSchedule {
   struct Place {
     std::uint32_t channel;
     std::uint32_t position;
-    std::uint32_t outgoing;  // Connections.
-    std::uint32_t incoming;
+    std::uint32_t incoming;  // Connection; the outgoing one has the number of the lane.
   };
   [[nodiscard]] Place place(LaneId lane) const {
     const std::uint32_t channel = lane.value() / ranks();
     const std::uint32_t position = positions_[lane.value()];
     return {.channel = channel,
             .position = position,
-            .outgoing = lane.value(),
             .incoming = channel * ranks() + rank_at(channel, position + ranks() - 1)};
   }
   [[nodiscard]] std::uint32_t rank_at(std::uint32_t channel, std::uint32_t position) const {
@@ -99,7 +97,7 @@ class RingOfBlocks final : public RingSchedule {
     const ChunkRange chunks{.first = (here.channel * pieces() + piece) * ranks() + block,
                             .count = 1};
     if (sends) {
-      return {.kind = StepKind::Send, .connection = here.outgoing, .chunks = chunks};
+      return {.kind = StepKind::Send, .connection = lane.value(), .chunks = chunks};
     }
     return {.kind = round < reducing_rounds_ ? StepKind::Reduce : StepKind::Receive,
             .connection = here.incoming,
@@ -137,7 +135,7 @@ class Chain final : public RingSchedule {
               .connection = here.incoming,
               .chunks = chunks};
     }
-    return {.kind = StepKind::Send, .connection = here.outgoing, .chunks = chunks};
+    return {.kind = StepKind::Send, .connection = lane.value(), .chunks = chunks};
   }
 
  private:
@@ -158,10 +156,6 @@ class Chain final : public RingSchedule {
   std::vector<std::uint32_t> root_positions_;  // One per channel.
 };
 
-bool is_chain(Operation operation) {
-  return operation == Operation::Broadcast || operation == Operation::Reduce;
-}
-
 }  // namespace
 
 constexpr AlgorithmRow kRing{
@@ -170,12 +164,12 @@ constexpr AlgorithmRow kRing{
                    Operation::Broadcast, Operation::Reduce},
     .build =
         [](Operation operation, const ScheduleOptions& options) {
-          return is_chain(operation) ? build_schedule<Chain>(operation, options)
-                                     : build_schedule<RingOfBlocks>(operation, options);
+          return row_of(operation).has_root ? build_schedule<Chain>(operation, options)
+                                            : build_schedule<RingOfBlocks>(operation, options);
         },
     .order = ChannelOrder::Walk,
     .stages = [](Operation operation, const RankLayout& layout) -> std::int64_t {
-      return is_chain(operation) ? layout.ranks() - 1 : 0;
+      return row_of(operation).has_root ? layout.ranks() - 1 : 0;
     }};
 
 }  // namespace trainyard

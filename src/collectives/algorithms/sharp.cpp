@@ -31,14 +31,13 @@ namespace trainyard {
 namespace {
 
 std::vector<AggregationTree> one_switch(const RankLayout& layout) {
-  const std::vector<int> first_ranks = layout.first_ranks();
+  const std::vector<std::uint32_t> first_ranks = layout.first_ranks();
   std::vector<AggregationTree> trees(static_cast<std::size_t>(layout.max_ranks_per_node()));
-  for (std::size_t tree = 0; tree < trees.size(); ++tree) {
+  for (std::uint32_t tree = 0; tree < trees.size(); ++tree) {
     for (std::size_t node = 0; node + 1 < first_ranks.size(); ++node) {
-      const auto first = static_cast<std::size_t>(first_ranks[node]);
-      const std::size_t ranks = static_cast<std::size_t>(first_ranks[node + 1]) - first;
+      const std::uint32_t first = first_ranks[node];
       trees[tree].members.push_back(
-          {.head = RankId(static_cast<std::uint32_t>(first + tree % ranks))});
+          {.head = RankId(first + tree % (first_ranks[node + 1] - first))});
     }
   }
   return trees;
@@ -81,10 +80,7 @@ class SharpBuilder {
     std::uint32_t down;
   };
 
-  [[nodiscard]] std::uint32_t first_rank(std::size_t node) const {
-    return static_cast<std::uint32_t>(first_ranks_[node]);
-  }
-  [[nodiscard]] std::uint32_t ranks() const { return first_rank(first_ranks_.size() - 1); }
+  [[nodiscard]] std::uint32_t ranks() const { return first_ranks_.back(); }
   [[nodiscard]] RankId relay(std::uint32_t index) const { return RankId(ranks() + index); }
   [[nodiscard]] Step step(StepKind kind, std::uint32_t connection) const {
     return {.kind = kind, .connection = connection, .chunks = share_};
@@ -115,7 +111,7 @@ class SharpBuilder {
                     .down = builder_.connect(leaf, head, member.turn)};
     std::vector<Step> up;
     std::vector<Step> down{step(StepKind::Receive, ends.down)};
-    for (std::uint32_t other = first_rank(node); other < first_rank(node + 1); ++other) {
+    for (std::uint32_t other = first_ranks_[node]; other < first_ranks_[node + 1]; ++other) {
       if (RankId(other) == head) {
         continue;
       }
@@ -166,7 +162,7 @@ class SharpBuilder {
     builder_.add_lane(top, std::move(steps));
   }
 
-  std::vector<int> first_ranks_;  // First rank of each node, then the number of ranks.
+  std::vector<std::uint32_t> first_ranks_;  // First rank of each node, then the number of ranks.
   PiecewiseBuilder& builder_;
   ChunkRange share_;                        // Chunks of the tree that is being added.
   std::vector<std::vector<Step>> scatter_;  // One per rank.

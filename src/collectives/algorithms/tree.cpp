@@ -48,14 +48,6 @@ std::vector<std::uint32_t> second_tree(std::uint32_t n) {
   return parents;
 }
 
-}  // namespace
-
-std::vector<std::uint32_t> double_tree_parents(std::uint32_t n, std::uint32_t channel) {
-  return channel % 2 == 1 ? second_tree(n) : binary_tree(n);
-}
-
-namespace {
-
 // Whether all ranks form one binary tree, without chains.
 bool is_flat(const RankLayout& layout) {
   return layout.nodes() == 1 && !layout.chain_in_single_node;
@@ -69,18 +61,18 @@ struct Tree {
 Tree build_tree(Operation operation, const ScheduleOptions& options, int channel) {
   const RankLayout& layout = options.layout;
   const auto nodes = static_cast<std::uint32_t>(layout.nodes());
-  const std::vector<int> first_ranks = layout.first_ranks();
-  const auto all = static_cast<std::uint32_t>(first_ranks.back());
+  const std::vector<std::uint32_t> first_ranks = layout.first_ranks();
+  const std::uint32_t all = first_ranks.back();
   const bool rooted = operation != Operation::AllReduce;
   const std::uint32_t root = rooted ? options.root.value() : 0;
-  const auto root_node = static_cast<std::uint32_t>(
-      std::ranges::upper_bound(first_ranks, static_cast<int>(root)) - first_ranks.begin() - 1);
+  const auto root_node = static_cast<std::uint32_t>(std::ranges::upper_bound(first_ranks, root) -
+                                                    first_ranks.begin() - 1);
 
   // The order of each node, that of the root starting with it.
   const auto ranks_of = [&](std::uint32_t node) {
     std::vector<std::uint32_t> ranks;
     for (const int local : layout.local_order(static_cast<int>(node), channel)) {
-      ranks.push_back(static_cast<std::uint32_t>(first_ranks[node] + local));
+      ranks.push_back(first_ranks[node] + static_cast<std::uint32_t>(local));
     }
     if (rooted && node == root_node) {
       std::rotate(ranks.begin(), std::ranges::find(ranks, root), ranks.end());
@@ -212,6 +204,10 @@ constexpr AlgorithmRow kTree{
     .stages = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
       return tree_depth(layout);
     }};
+
+std::vector<std::uint32_t> double_tree_parents(std::uint32_t n, std::uint32_t channel) {
+  return channel % 2 == 1 ? second_tree(n) : binary_tree(n);
+}
 
 int tree_depth(const RankLayout& layout) {
   const bool single = is_flat(layout);

@@ -93,29 +93,25 @@ class TwoHop final : public ChannelSchedule {
              .entries = 2 * rank_count(options) * rank_count(options)}),
         max_locals_(max_locals(options)),
         largest_class_(largest(classes)),
-        classes_(std::move(classes)) {
-    for (const int first : options.layout.first_ranks()) {
-      first_.push_back(static_cast<std::uint32_t>(first));
-    }
+        classes_(std::move(classes)),
+        first_(options.layout.first_ranks()) {
     for (std::uint32_t node = 0; node + 1 < first_.size(); ++node) {
       node_.insert(node_.end(), first_[node + 1] - first_[node], node);
     }
   }
 
   static ClassesBySize classes_of(const RankLayout& layout) {
-    const std::vector<int> first = layout.first_ranks();
+    const std::vector<std::uint32_t> first = layout.first_ranks();
     ClassesBySize all;
     for (std::size_t node = 0; node + 1 < first.size(); ++node) {
-      all.try_emplace(static_cast<std::uint32_t>(first[node + 1] - first[node]));
+      all.try_emplace(first[node + 1] - first[node]);
     }
     for (auto& [locals, classes] : all) {
-      classes.place.resize(static_cast<std::size_t>(first.back()));
+      classes.place.resize(first.back());
       for (std::uint32_t number = 0; number < locals; ++number) {
         classes.first.push_back(static_cast<std::uint32_t>(classes.order.size()));
         for (std::size_t node = 0; node + 1 < first.size(); ++node) {
-          const auto end = static_cast<std::uint32_t>(first[node + 1]);
-          for (auto rank = static_cast<std::uint32_t>(first[node]) + number; rank < end;
-               rank += locals) {
+          for (std::uint32_t rank = first[node] + number; rank < first[node + 1]; rank += locals) {
             classes.place[rank] = static_cast<std::uint32_t>(classes.order.size());
             classes.order.push_back(rank);
           }

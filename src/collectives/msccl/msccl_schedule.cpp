@@ -55,35 +55,23 @@ class Places {
     CHECK(false, "unknown buffer");
   }
 
-  // The chunk of the operation, as semantics.h numbers them, that is at first in the input and in
+  // The chunk of the operation, as semantics.h numbers them, that is at first in the input or in
   // the end in the output.
-  [[nodiscard]] std::uint32_t input_datum(int rank, int offset) const {
+  [[nodiscard]] std::uint32_t datum(int rank, int offset, MscclBuffer buffer) const {
     const int peer = offset / part_;
     const int index = offset % part_;
-    if (algorithm_.operation == Operation::AllGather) {
-      return to_place(offset * ranks_ + rank);
+    const bool is_output = buffer == MscclBuffer::Output;
+    switch (algorithm_.operation) {
+      case Operation::AllGather:  // The input is the own part alone.
+        return to_place(index * ranks_ + (is_output ? peer : rank));
+      case Operation::ReduceScatter:  // The output is.
+        return to_place(index * ranks_ + (is_output ? rank : peer));
+      case Operation::AllToAll:
+        return to_place(is_output ? (index * ranks_ + peer) * ranks_ + rank
+                                  : (index * ranks_ + rank) * ranks_ + peer);
+      default:
+        return to_place(offset);
     }
-    if (algorithm_.operation == Operation::ReduceScatter) {
-      return to_place(index * ranks_ + peer);
-    }
-    if (algorithm_.operation == Operation::AllToAll) {
-      return to_place((index * ranks_ + rank) * ranks_ + peer);
-    }
-    return to_place(offset);
-  }
-  [[nodiscard]] std::uint32_t output_datum(int rank, int offset) const {
-    const int peer = offset / part_;
-    const int index = offset % part_;
-    if (algorithm_.operation == Operation::AllGather) {
-      return to_place(index * ranks_ + peer);
-    }
-    if (algorithm_.operation == Operation::ReduceScatter) {
-      return to_place(offset * ranks_ + rank);
-    }
-    if (algorithm_.operation == Operation::AllToAll) {
-      return to_place((index * ranks_ + peer) * ranks_ + rank);
-    }
-    return to_place(offset);
   }
 
   [[nodiscard]] std::string name_of(std::uint32_t place) const {
@@ -114,16 +102,15 @@ class MscclSchedule final : public StoredSchedule {
     const std::vector<std::optional<std::uint32_t>> nothing(this->shape().chunk_count);
     before_.assign(algorithm.gpus.size(), nothing);
     after_.assign(algorithm.gpus.size(), nothing);
+    const auto fill = [&](int rank, MscclBuffer buffer, int chunks, Data& data) {
+      for (int offset = 0; offset < chunks; ++offset) {
+        data[static_cast<std::size_t>(rank)][places.at(rank, buffer, offset)] =
+            places.datum(rank, offset, buffer);
+      }
+    };
     for (int rank = 0; rank < this->shape().ranks; ++rank) {
-      const auto row = static_cast<std::size_t>(rank);
-      for (int offset = 0; offset < places.inputs(); ++offset) {
-        before_[row][places.at(rank, MscclBuffer::Input, offset)] =
-            places.input_datum(rank, offset);
-      }
-      for (int offset = 0; offset < places.outputs(); ++offset) {
-        after_[row][places.at(rank, MscclBuffer::Output, offset)] =
-            places.output_datum(rank, offset);
-      }
+      fill(rank, MscclBuffer::Input, places.inputs(), before_);
+      fill(rank, MscclBuffer::Output, places.outputs(), after_);
     }
     for (std::uint32_t place = 0; place < this->shape().chunk_count; ++place) {
       names_.push_back(places.name_of(place));
@@ -149,9 +136,10 @@ class MscclSchedule final : public StoredSchedule {
 class MscclBuilder {
  public:
   MscclBuilder(const MscclAlgorithm& algorithm, const std::string& name)
-      : algorithm_(algorithm), name_(name), places_(checked(algorithm, name)) {}
+      : algorithm_(algorithm), name_(name), places_(algorithm) {}
 
   std::unique_ptr<Schedule> build() {
+    check_parts();
     std::uint32_t first_lane = 0;
     for (int rank = 0; rank < ranks(); ++rank) {
       const MscclGpu& gpu = algorithm_.gpus[static_cast<std::size_t>(rank)];
@@ -186,31 +174,26 @@ class MscclBuilder {
     std::string element;
   };
 
-  static const MscclAlgorithm& checked(const MscclAlgorithm& algorithm, const std::string& name) {
-    const auto gpus = static_cast<int>(algorithm.gpus.size());
-    const bool has_parts = algorithm.operation == Operation::AllGather ||
-                           algorithm.operation == Operation::ReduceScatter ||
-                           algorithm.operation == Operation::AllToAll;
-    if (has_parts && algorithm.chunks % gpus != 0) {
-      fail(name, {.place = algorithm.place, .element = "algo"},
-           fmt::format("nchunksperloop: expected a multiple of {} GPUs, found {}", gpus,
-                       algorithm.chunks));
+  void check_parts() const {
+    const Origin at{.place = algorithm_.place, .element = "algo"};
+    const bool is_exchange = algorithm_.operation == Operation::AllToAll;
+    const bool has_parts = algorithm_.operation == Operation::AllGather ||
+                           algorithm_.operation == Operation::ReduceScatter || is_exchange;
+    if (has_parts && algorithm_.chunks % ranks() != 0) {
+      fail(at, fmt::format("nchunksperloop: expected a multiple of {} GPUs, found {}", ranks(),
+                           algorithm_.chunks));
     }
-    if (algorithm.operation == Operation::AllToAll && algorithm.in_place) {
-      fail(name, {.place = algorithm.place, .element = "algo"},
-           "expected inplace=\"0\" for alltoall, found \"1\"");
+    if (is_exchange && algorithm_.in_place) {
+      fail(at, "expected inplace=\"0\" for alltoall, found \"1\"");
     }
-    return algorithm;
   }
 
   [[nodiscard]] int ranks() const { return static_cast<int>(algorithm_.gpus.size()); }
 
-  [[noreturn]] static void fail(const std::string& file, const Origin& at,
-                                const std::string& what) {
+  [[noreturn]] void fail(const Origin& at, const std::string& what) const {
     throw ConfigError(
-        fmt::format("{}:{}:{}: {}: {}", file, at.place.line, at.place.column, at.element, what));
+        fmt::format("{}:{}:{}: {}: {}", name_, at.place.line, at.place.column, at.element, what));
   }
-  [[noreturn]] void fail(const Origin& at, const std::string& what) const { fail(name_, at, what); }
 
   void check_gpu(int rank, const MscclGpu& gpu) const {
     const Origin at{.place = gpu.place, .element = fmt::format("gpu[{}]", rank)};

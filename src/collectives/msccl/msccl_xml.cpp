@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <pugixml.hpp>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 #include "sim/xml_file.h"
 
@@ -67,13 +67,11 @@ class MscclReader {
   MscclReader(std::string_view text, const std::string& name)
       : file_(text, name, kMaxBytes, "algo") {}
 
-  MscclAlgorithm read() { return read_algorithm(file_.root()); }
-
- private:
-  MscclAlgorithm read_algorithm(const pugi::xml_node& node) {
+  MscclAlgorithm read() {
+    const pugi::xml_node node = file_.root();
     const std::string path = "algo";
     check_words(node, path, kAlgorithmWords, "gpu");
-    MscclAlgorithm algorithm{.place = place_of(node),
+    MscclAlgorithm algorithm{.place = file_.place_of(node),
                              .name = node.attribute("name").value(),
                              .protocol = node.attribute("proto").value(),
                              .operation = named(node, path, "coll", kCollectives),
@@ -102,10 +100,11 @@ class MscclReader {
     return algorithm;
   }
 
+ private:
   MscclGpu read_gpu(const pugi::xml_node& node, const std::string& path,
                     const MscclAlgorithm& algorithm) {
     check_words(node, path, kGpuWords, "tb");
-    MscclGpu gpu{.place = place_of(node),
+    MscclGpu gpu{.place = file_.place_of(node),
                  .input_chunks = number(node, path, "i_chunks", 0, kMaxChunks),
                  .output_chunks = number(node, path, "o_chunks", 0, kMaxChunks),
                  .scratch_chunks = number(node, path, "s_chunks", 0, kMaxChunks),
@@ -130,7 +129,7 @@ class MscclReader {
   MscclBlock read_block(const pugi::xml_node& node, const std::string& path,
                         const MscclAlgorithm& algorithm) {
     check_words(node, path, kBlockWords, "step");
-    MscclBlock block{.place = place_of(node),
+    MscclBlock block{.place = file_.place_of(node),
                      .send_peer = number(node, path, "send", -1, kMaxGpus - 1),
                      .receive_peer = number(node, path, "recv", -1, kMaxGpus - 1),
                      .channel = number(node, path, "chan", 0, algorithm.channels - 1),
@@ -152,7 +151,7 @@ class MscclReader {
 
   MscclStep read_step(const pugi::xml_node& node, const std::string& path) {
     check_words(node, path, kStepWords, "");
-    MscclStep step{.place = place_of(node), .type = named(node, path, "type", kTypes)};
+    MscclStep step{.place = file_.place_of(node), .type = named(node, path, "type", kTypes)};
     step.depends_on_block = number(node, path, "depid", -1, 1 << 16, -1);
     step.depends_on_step = number(node, path, "deps", -1, kMaxSteps - 1, -1);
     step.is_depended_on = number(node, path, "hasdep", 0, 1, 0) == 1;
@@ -214,14 +213,13 @@ class MscclReader {
       return *otherwise;
     }
     const std::string_view text = required(node, path, key);
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+    const auto value = parse_number(text, min, max);
+    if (!value) {
       file_.fail(node, path,
                  fmt::format("{}: expected a whole number from {} to {}, found {}", key, min, max,
                              in_quotes(text)));
     }
-    return value;
+    return *value;
   }
 
   [[nodiscard]] std::int64_t bytes(const pugi::xml_node& node, const std::string& path,
@@ -231,13 +229,12 @@ class MscclReader {
       return 0;
     }
     const std::string_view text = node.attribute(name).value();
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    const auto value = parse_number<std::int64_t>(text);
+    if (!value || *value < 0) {
       file_.fail(node, path,
                  fmt::format("{}: expected a number of bytes, found {}", name, in_quotes(text)));
     }
-    return value;
+    return *value;
   }
 
   template <typename Value, std::size_t count>
@@ -263,10 +260,6 @@ class MscclReader {
       file_.fail(node, path, fmt::format("missing attribute \"{}\"", key));
     }
     return attribute.value();
-  }
-
-  [[nodiscard]] FilePlace place_of(const pugi::xml_node& node) const {
-    return file_.place_of(node);
   }
 
   XmlFile file_;

@@ -26,16 +26,13 @@ std::vector<NodeId> neighbours(const Topology& topology, NodeId node, NodeKind k
   return {found.begin(), found.end()};
 }
 
-void keep_common(std::vector<NodeId>& nodes, const std::vector<NodeId>& others) {
-  std::erase_if(nodes, [&](NodeId node) { return !std::ranges::binary_search(others, node); });
-}
-
 // The common ones of the neighbours of all `nodes`, of which there is at least one.
 std::vector<NodeId> common_neighbours(const Topology& topology, const std::vector<NodeId>& nodes,
                                       NodeKind kind) {
   std::vector<NodeId> common = neighbours(topology, nodes.front(), kind);
   for (const NodeId node : nodes) {
-    keep_common(common, neighbours(topology, node, kind));
+    const std::vector<NodeId> own = neighbours(topology, node, kind);
+    std::erase_if(common, [&](NodeId each) { return !std::ranges::binary_search(own, each); });
   }
   return common;
 }
@@ -49,35 +46,25 @@ std::string part_of(const Topology& topology, NodeId id) {
   return (is_link ? "NVSwitch of " : "switch ") + name;
 }
 
-// Why this switch cannot be a relay.
-std::optional<std::string> inability(const Topology& topology, NodeId id) {
-  if (topology.node(id).in_network_reduction) {
-    return std::nullopt;
-  }
-  return fmt::format("the {} cannot add up in the network", part_of(topology, id));
+// Why this switch cannot be a relay; empty if it can.
+std::string inability(const Topology& topology, NodeId id) {
+  return topology.node(id).in_network_reduction
+             ? ""
+             : fmt::format("the {} cannot add up in the network", part_of(topology, id));
 }
 
-std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& error) {
-  const std::vector<NodeId> switches =
-      common_neighbours(cluster.topology, cluster.gpus, NodeKind::NvSwitch);
-  if (switches.size() != 1) {
-    error = "the ranks are not all on one NVSwitch";
-    return std::nullopt;
-  }
-  if (const auto reason = inability(cluster.topology, switches.front())) {
-    error = *reason;
-    return std::nullopt;
-  }
-  return SwitchPlan{.relays = switches};
+// These fill the plan; they return why the cluster has none, or nothing.
+std::string plan_nvls(const Cluster& cluster, SwitchPlan& plan) {
+  plan.relays = common_neighbours(cluster.topology, cluster.gpus, NodeKind::NvSwitch);
+  return plan.relays.size() != 1 ? "the ranks are not all on one NVSwitch"
+                                 : inability(cluster.topology, plan.relays.front());
 }
 
-std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& error) {
-  SwitchPlan plan;
+std::string plan_nvls_tree(const Cluster& cluster, SwitchPlan& plan) {
   for (const NodeId gpu : cluster.gpus) {
     const std::vector<NodeId> switches = neighbours(cluster.topology, gpu, NodeKind::NvSwitch);
     if (switches.size() != 1) {
-      error = "a GPU is not on one NVSwitch";
-      return std::nullopt;
+      return "a GPU is not on one NVSwitch";
     }
     if (plan.relays.empty() || plan.relays.back() != switches.front()) {
       plan.relays.push_back(switches.front());
@@ -86,56 +73,44 @@ std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& er
     ++plan.switch_ranks.back();
   }
   if (plan.relays.size() < 2) {
-    error = "all ranks are on one NVSwitch, for which nvls is";
-    return std::nullopt;
+    return "all ranks are on one NVSwitch, for which nvls is";
   }
   for (const NodeId relay : plan.relays) {
-    if (const auto reason = inability(cluster.topology, relay)) {
-      error = *reason;
-      return std::nullopt;
+    if (std::string reason = inability(cluster.topology, relay); !reason.empty()) {
+      return reason;
     }
   }
-  return plan;
+  return "";
 }
 
-std::optional<SwitchPlan> plan_levels(const Cluster& cluster, std::string& error) {
-  if (cluster.server_gpus.size() < 2) {
-    error = "one server is one level";
-    return std::nullopt;
-  }
-  if (std::ranges::max(cluster.server_gpus) < 2) {
-    error = "servers of one rank are one level";
-    return std::nullopt;
-  }
-  return SwitchPlan{};
+std::string check_levels(const Cluster& cluster) {
+  return cluster.server_gpus.size() < 2              ? "one server is one level"
+         : std::ranges::max(cluster.server_gpus) < 2 ? "servers of one rank are one level"
+                                                     : "";
 }
 
-std::optional<SwitchPlan> plan_grid(const Cluster& cluster, bool on_fabric, std::string& error) {
-  SwitchPlan plan;
+std::string plan_grid(const Cluster& cluster, bool on_fabric, SwitchPlan& plan) {
+  std::string error;
   plan.grid = rank_grid(cluster, error);
   if (!plan.grid) {
-    return std::nullopt;
+    return error;
   }
   if (on_fabric && (!plan.grid->is_fabric || plan.grid->dimensions.empty())) {
-    error = "the ranks are not on the switches of a grid";
-    return std::nullopt;
+    return "the ranks are not on the switches of a grid";
   }
-  if (!on_fabric && plan.grid->dimensions.size() < 2) {
-    error = "the ranks form a grid of one dimension, which is a ring";
-    return std::nullopt;
-  }
-  return plan;
+  return !on_fabric && plan.grid->dimensions.size() < 2
+             ? "the ranks form a grid of one dimension, which is a ring"
+             : "";
 }
 
 class TreePlanner {
  public:
-  TreePlanner(const Cluster& cluster, const Routing& routing)
-      : cluster_(cluster), routing_(routing) {}
+  TreePlanner(const Cluster& cluster, const Routing& routing, SwitchPlan& plan)
+      : cluster_(cluster), routing_(routing), plan_(plan) {}
 
-  std::optional<SwitchPlan> plan(std::string& error) {
+  std::string plan() {
     if (cluster_.server_gpus.size() < 2) {
-      error = "one server does not use the switches of the fabric";
-      return std::nullopt;
+      return "one server does not use the switches of the fabric";
     }
     find_nics();
     std::size_t trees = 0;
@@ -145,11 +120,7 @@ class TreePlanner {
     for (std::size_t tree = 0; tree < trees && error_.empty(); ++tree) {
       add_tree(tree);
     }
-    if (!error_.empty()) {
-      error = error_;
-      return std::nullopt;
-    }
-    return std::move(plan_);
+    return error_;
   }
 
  private:
@@ -222,42 +193,48 @@ class TreePlanner {
         numbers_.emplace(node, static_cast<std::uint32_t>(plan_.relays.size()));
     if (is_new) {
       plan_.relays.push_back(node);
-      if (const auto reason = inability(cluster_.topology, node)) {
-        error_ = *reason;
-      }
+      const std::string reason = inability(cluster_.topology, node);
+      error_ = reason.empty() ? error_ : reason;
     }
     return entry->second;
   }
 
   const Cluster& cluster_;
   const Routing& routing_;
-  std::vector<std::vector<Nic>> nics_;  // One list per server.
-  SwitchPlan plan_;
+  SwitchPlan& plan_;
+  std::vector<std::vector<Nic>> nics_;       // One list per server.
   std::map<NodeId, std::uint32_t> numbers_;  // Numbers of the relays.
   std::string error_;
 };
+
+std::string fill_plan(const Cluster& cluster, const Routing& routing, ClusterNeed need,
+                      SwitchPlan& plan) {
+  switch (need) {
+    case ClusterNeed::Nothing:
+      return "";
+    case ClusterNeed::OneReducingSwitch:
+      return plan_nvls(cluster, plan);
+    case ClusterNeed::ReducingSwitches:
+      return plan_nvls_tree(cluster, plan);
+    case ClusterNeed::ReducingSwitchTrees:
+      return TreePlanner(cluster, routing, plan).plan();
+    case ClusterNeed::TwoLevels:
+      return check_levels(cluster);
+    case ClusterNeed::Grid:
+      return plan_grid(cluster, false, plan);
+    case ClusterNeed::FabricGrid:
+      return plan_grid(cluster, true, plan);
+  }
+  CHECK(false, "unknown need");
+}
 
 }  // namespace
 
 std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& routing,
                                         Algorithm algorithm, std::string& error) {
-  switch (algorithm->need) {
-    case ClusterNeed::Nothing:
-      return SwitchPlan{};
-    case ClusterNeed::OneReducingSwitch:
-      return plan_nvls(cluster, error);
-    case ClusterNeed::ReducingSwitches:
-      return plan_nvls_tree(cluster, error);
-    case ClusterNeed::ReducingSwitchTrees:
-      return TreePlanner(cluster, routing).plan(error);
-    case ClusterNeed::TwoLevels:
-      return plan_levels(cluster, error);
-    case ClusterNeed::Grid:
-      return plan_grid(cluster, false, error);
-    case ClusterNeed::FabricGrid:
-      return plan_grid(cluster, true, error);
-  }
-  CHECK(false, "unknown need");
+  SwitchPlan plan;
+  error = fill_plan(cluster, routing, algorithm->need, plan);
+  return error.empty() ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 std::optional<std::string> placement_error(const Cluster& cluster, const Routing& routing,

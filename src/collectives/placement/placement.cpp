@@ -72,25 +72,21 @@ ServerShape kind_of(const Routing& routing, std::span<const NodeId> gpus) {
   return kind;
 }
 
-// The kinds of the cluster's servers, in the order of their first server, and the kind of each.
-struct Kinds {
-  std::vector<ServerShape> all;
-  std::vector<std::uint32_t> of_server;
-};
-
-Kinds kinds_of(const Cluster& cluster, const Routing& routing) {
-  Kinds kinds;
+// The kinds of the cluster's servers, in the order of their first server; the kind of each goes to
+// `of_server`.
+std::vector<ServerShape> kinds_of(const Cluster& cluster, const Routing& routing,
+                                  std::vector<std::uint32_t>& of_server) {
+  std::vector<ServerShape> kinds;
   std::map<ServerShape, std::uint32_t> known;
   std::span<const NodeId> rest(cluster.gpus);
   for (const int gpus : cluster.server_gpus) {
     const auto count = static_cast<std::size_t>(gpus);
     ServerShape kind = kind_of(routing, rest.first(count));
     rest = rest.subspan(count);
-    const auto [place, is_new] =
-        known.try_emplace(kind, static_cast<std::uint32_t>(kinds.all.size()));
-    kinds.of_server.push_back(place->second);
+    const auto [place, is_new] = known.try_emplace(kind, static_cast<std::uint32_t>(kinds.size()));
+    of_server.push_back(place->second);
     if (is_new) {
-      kinds.all.push_back(std::move(kind));
+      kinds.push_back(std::move(kind));
     }
   }
   CHECK(rest.empty(), "a GPU that belongs to no server");
@@ -270,7 +266,7 @@ bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement
   for (int channel = 0; channel < channels.value_or(2); ++channel) {
     orders.push_back(channel % 2 == 0 ? there : back);
   }
-  placement.layout = even_layout(1, std::move(orders));
+  placement.options.layout = even_layout(1, std::move(orders));
   if (!is_closed) {
     placement.remarks.emplace_back(
         "no ring leads from neighbour to neighbour over the part of the grid that takes part: some "
@@ -297,11 +293,12 @@ RankLayout layout_by_switch(const std::vector<int>& switch_ranks, std::optional<
 
 // A grid fabric has a channel for each dimension and way, which use all its links at once.
 void lay_out_dimensions(const RankGrid& grid, std::optional<int> channels, Placement& placement) {
-  placement.dimensions = grid.dimensions;
-  placement.rotate_dimensions = grid.is_fabric;
+  placement.options.dimensions = grid.dimensions;
+  placement.options.rotate_dimensions = grid.is_fabric;
   if (grid.is_fabric) {
-    placement.layout = flat_layout(static_cast<int>(placement.nodes.size()),
-                                   channels.value_or(2 * static_cast<int>(grid.dimensions.size())));
+    placement.options.layout =
+        flat_layout(static_cast<int>(placement.nodes.size()),
+                    channels.value_or(2 * static_cast<int>(grid.dimensions.size())));
   }
 }
 
@@ -314,9 +311,9 @@ void add_plan(const Cluster& cluster, const Routing& routing, Algorithm algorith
         fmt::format("{} cannot run {}: {}", cluster.name, to_string(algorithm), error));
   }
   placement.nodes.insert(placement.nodes.end(), plan->relays.begin(), plan->relays.end());
-  placement.trees = std::move(plan->trees);
+  placement.options.trees = std::move(plan->trees);
   if (!plan->switch_ranks.empty()) {
-    placement.layout = layout_by_switch(plan->switch_ranks, channels);
+    placement.options.layout = layout_by_switch(plan->switch_ranks, channels);
   }
   if (plan->grid) {
     lay_out_dimensions(*plan->grid, channels, placement);
@@ -332,13 +329,12 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   if (algorithm->order == ChannelOrder::Walk && lay_out_grid(cluster, channels, placement)) {
     return placement;
   }
-  RankLayout& layout = placement.layout;
-  const Kinds kinds = kinds_of(cluster, routing);
-  layout.node_kinds = kinds.of_server;
+  RankLayout& layout = placement.options.layout;
+  const std::vector<ServerShape> kinds = kinds_of(cluster, routing, layout.node_kinds);
   const int nodes = layout.nodes();
   layout.alternate = nodes > 1 && nodes % 2 == 0;
   if (algorithm->order == ChannelOrder::Natural) {
-    for (const ServerShape& kind : kinds.all) {
+    for (const ServerShape& kind : kinds) {
       layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
                                 natural_order(kind.gpus));
     }
@@ -347,7 +343,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   }
   std::vector<ServerRings> rings;
   bool any_without_ring = false;
-  for (const ServerShape& kind : kinds.all) {
+  for (const ServerShape& kind : kinds) {
     rings.push_back(rings_of(kind));
     any_without_ring = any_without_ring || (!kind.links.empty() && !rings.back().along_links);
   }
@@ -359,18 +355,9 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   if (nodes == 1) {
     lay_out_one_server(rings.front(), channels, layout);
   } else {
-    lay_out_servers(kinds.all, rings, channels, layout);
+    lay_out_servers(kinds, rings, channels, layout);
   }
   return placement;
-}
-
-ScheduleOptions schedule_options(const Placement& placement, RankId root, int pieces) {
-  return {.layout = placement.layout,
-          .root = root,
-          .pieces = pieces,
-          .trees = placement.trees,
-          .dimensions = placement.dimensions,
-          .rotate_dimensions = placement.rotate_dimensions};
 }
 
 }  // namespace trainyard

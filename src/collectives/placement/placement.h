@@ -30,11 +30,8 @@
 namespace trainyard {
 
 struct Placement {
-  RankLayout layout;
+  ScheduleOptions options;    // For make_schedule(), with root and pieces of whoever runs it.
   std::vector<NodeId> nodes;  // Node of each rank, then of each relay.
-  std::vector<AggregationTree> trees;
-  std::vector<int> dimensions;  // See ScheduleOptions.
-  bool rotate_dimensions = false;
   // Remarks for the user, such as that a mesh has no ring.
   std::vector<std::string> remarks;
 };
@@ -42,8 +39,5 @@ struct Placement {
 // `channels` overrides the number of channels. Throws ConfigError where placement_error() has one.
 [[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
                               std::optional<int> channels);
-
-// Returns the options that make_schedule() needs for a placement.
-[[nodiscard]] ScheduleOptions schedule_options(const Placement& placement, RankId root, int pieces);
 
 }  // namespace trainyard

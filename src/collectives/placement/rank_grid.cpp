@@ -68,13 +68,9 @@ std::optional<int> place_in_grid(const Topology& topology, const FabricShape& gr
 }
 
 std::optional<RankGrid> rank_grid(const Cluster& cluster, std::string& error) {
-  std::string reason;
-  RankGrid grid = is_on_grid(cluster) ? fabric_grid(cluster, reason) : server_grid(cluster, reason);
-  if (!reason.empty()) {
-    error = reason;
-    return std::nullopt;
-  }
-  return grid;
+  error.clear();
+  RankGrid grid = is_on_grid(cluster) ? fabric_grid(cluster, error) : server_grid(cluster, error);
+  return error.empty() ? std::optional(std::move(grid)) : std::nullopt;
 }
 
 }  // namespace trainyard

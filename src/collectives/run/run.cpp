@@ -8,7 +8,6 @@
 
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
-#include "collectives/run/transfer_progress.h"
 #include "network/engines/make_network.h"
 #include "sim/config_error.h"
 
@@ -63,12 +62,6 @@ void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces
   }
 }
 
-ScheduleOptions options_of(const CollectiveJob& job, const Placement& placement, int pieces) {
-  ScheduleOptions options = schedule_options(placement, job.root, pieces);
-  options.matrix = job.matrix;
-  return options;
-}
-
 // Each is a step of its sender and one of its receiver.
 std::uint64_t transfers_of(const Schedule& schedule) {
   std::uint64_t steps = 0;
@@ -79,24 +72,23 @@ std::uint64_t transfers_of(const Schedule& schedule) {
 }
 
 // Refuses pieces that would keep anyone waiting for hours, with the least that would not.
-void check_transfers(const CollectiveJob& job, const Placement& placement,
-                     const Schedule& schedule) {
+void check_transfers(const CollectiveJob& job, ScheduleOptions options, const Schedule& schedule) {
   const std::uint64_t transfers = transfers_of(schedule);
   if (!job.piece || transfers <= kMaxTransfers) {
     return;
   }
-  const std::uint64_t whole =
-      transfers_of(*make_schedule(job.algorithm, job.operation, options_of(job, placement, 1)));
+  options.pieces = 1;
+  const std::uint64_t whole = transfers_of(*make_schedule(job.algorithm, job.operation, options));
   if (whole == transfers) {
     return;  // Not because of the pieces.
   }
   const auto pieces = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMaxTransfers / whole));
-  const std::int64_t share = job.size.count() / placement.layout.channels();
+  const std::int64_t share = job.size.count() / options.layout.channels();
   throw ConfigError(fmt::format(
       "--chunk: expected at least {} for {} of {} by {} ranks (at most {} transfers), found {}, "
       "which makes {} transfers",
       to_string(Bytes((share + pieces - 1) / pieces)), to_string(job.operation),
-      to_string(job.size), placement.layout.ranks(), kMaxTransfers, to_string(*job.piece),
+      to_string(job.size), options.layout.ranks(), kMaxTransfers, to_string(*job.piece),
       transfers));
 }
 
@@ -151,13 +143,9 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   Executor executor(simulator, counted ? *counted : *network, schedule, nodes, job.size, job.trace);
   executor.start();
   simulator.run();
-  CollectiveResult result{.time = {},
-                          .channels = schedule.shape().channels,
-                          .pieces = 1,
-                          .remarks = {},
+  CollectiveResult result{.channels = schedule.shape().channels,
                           .fingerprint = simulator.fingerprint(),
                           .network = network->stats(),
-                          .bottleneck = {},
                           .complaint = network->complaint()};
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();
@@ -174,35 +162,28 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   return result;
 }
 
-CollectiveResult run_job(const Cluster& cluster, const CollectiveJob& job,
-                         TransferProgress* progress) {
+}  // namespace
+
+CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
+                                TransferProgress* progress) {
   Routing routing(cluster.topology, cluster.routing);
   if (job.schedule != nullptr) {
     CHECK(job.schedule->shape().operation == job.operation, "a schedule of another operation");
     return run_schedule(cluster, routing, job, *job.schedule, cluster.gpus, progress);
   }
-  const Placement placement = place(cluster, routing, job.algorithm, job.channels);
-  const int pieces = pieces_of(job, placement.layout);
-  check_extent(job, placement.layout, pieces);
-  const auto schedule =
-      make_schedule(job.algorithm, job.operation, options_of(job, placement, pieces));
-  check_transfers(job, placement, *schedule);
+  Placement placement = place(cluster, routing, job.algorithm, job.channels);
+  ScheduleOptions& options = placement.options;
+  options.root = job.root;
+  options.pieces = pieces_of(job, options.layout);
+  options.matrix = job.matrix;
+  check_extent(job, options.layout, options.pieces);
+  const auto schedule = make_schedule(job.algorithm, job.operation, options);
+  check_transfers(job, options, *schedule);
   CollectiveResult result =
       run_schedule(cluster, routing, job, *schedule, placement.nodes, progress);
-  result.pieces = pieces;
+  result.pieces = options.pieces;
   result.remarks = placement.remarks;
   return result;
-}
-
-}  // namespace
-
-CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
-  return run_job(cluster, job, nullptr);
-}
-
-CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
-                                TransferProgress& progress) {
-  return run_job(cluster, job, &progress);
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {

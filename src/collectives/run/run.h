@@ -2,6 +2,7 @@
 // One collective on an otherwise idle cluster, from placement to time, with the plain runtime.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,13 +42,13 @@ struct Bottleneck {
 };
 
 struct CollectiveResult {
-  SimTime time;
+  SimTime time = {};
   int channels = 0;
-  int pieces = 0;
-  std::vector<std::string> remarks;  // Remarks of the placement.
+  int pieces = 1;
+  std::vector<std::string> remarks = {};  // Remarks of the placement.
   std::uint64_t fingerprint = 0;
   NetworkStats network;
-  std::optional<Bottleneck> bottleneck;  // None if nothing was carried.
+  std::optional<Bottleneck> bottleneck = {};  // None if nothing was carried.
   // Why the network never was complete, in which case `time` says nothing; and its port counters.
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
@@ -55,11 +56,19 @@ struct CollectiveResult {
   std::vector<LinkUse> link_use = {};  // The load of each link, with `keeps_counters`.
 };
 
+// How far runs are, for whoever waits for them: written while they run, read by another thread.
+struct TransferProgress {
+  std::atomic<std::uint64_t> runs{0};  // Runs that have begun,
+  std::atomic<std::uint64_t> all{0};   // the transfers of all of them,
+  std::atomic<std::uint64_t> done{0};  // and those that began, but for the last few.
+};
+
 // The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm
 // support the operation. Throws ConfigError if the cluster cannot run it (aggregation.h), if two
 // ranks cannot reach each other, or if the pieces, chunks or connections would be too many; CHECKs
 // the contract of executor.h where the network has no complaint.
-[[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job);
+[[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
+                                              TransferProgress* progress = nullptr);
 
 // The size that nccl-tests would run for a wanted one: operations that give every rank its own part
 // (all_gather, reduce_scatter, alltoall, scatter, gather) round that part down to 16 bytes; so does

@@ -10,21 +10,17 @@
 
 namespace trainyard {
 
-std::vector<int> RankLayout::first_ranks() const {
-  std::vector<int> first{0};
+std::vector<std::uint32_t> RankLayout::first_ranks() const {
+  std::vector<std::uint32_t> first{0};
   first.reserve(node_kinds.size() + 1);
   for (int node = 0; node < nodes(); ++node) {
-    first.push_back(first.back() + static_cast<int>(local_order(node, 0).size()));
+    first.push_back(first.back() + static_cast<std::uint32_t>(local_order(node, 0).size()));
   }
   return first;
 }
 
 int RankLayout::ranks() const {
-  int ranks = 0;
-  for (int node = 0; node < nodes(); ++node) {
-    ranks += static_cast<int>(local_order(node, 0).size());
-  }
-  return ranks;
+  return static_cast<int>(first_ranks().back());
 }
 
 int RankLayout::max_ranks_per_node() const {

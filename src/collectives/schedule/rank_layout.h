@@ -37,7 +37,7 @@ struct RankLayout {
     return kinds[node_kinds[static_cast<std::size_t>(node)]][static_cast<std::size_t>(channel)];
   }
   // Returns the first rank of each node and, at the end, the number of ranks.
-  [[nodiscard]] std::vector<int> first_ranks() const;
+  [[nodiscard]] std::vector<std::uint32_t> first_ranks() const;
   // All ranks in the order in which the ring of this channel visits them.
   [[nodiscard]] std::vector<int> ring_order(int channel) const;
 };

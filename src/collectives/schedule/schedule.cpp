@@ -15,11 +15,22 @@ std::string participant_name(const ScheduleShape& shape, RankId id) {
 }
 
 StoredSchedule::StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
-                               std::vector<ScheduleConnection> connections)
-    : Schedule(std::move(shape)), lanes_(std::move(lanes)), connections_(std::move(connections)) {
+                               std::vector<ScheduleConnection> connections, std::uint32_t pieces)
+    : Schedule(std::move(shape)),
+      lanes_(std::move(lanes)),
+      connections_(std::move(connections)),
+      pieces_(pieces) {
   CHECK(lanes_.size() == this->shape().lanes, "the number of lanes differs from the shape");
   CHECK(connections_.size() == this->shape().connections,
         "the number of connections differs from the shape");
+}
+
+Step StoredSchedule::step(LaneId lane, std::uint64_t index) const {
+  const std::vector<Step>& steps = lanes_[lane.value()].steps;
+  Step step = steps[index % steps.size()];
+  const std::uint64_t piece = index / steps.size();
+  step.chunks.first += static_cast<std::uint32_t>(piece * (shape().chunk_count / pieces_));
+  return step;
 }
 
 Chunking::Chunking(const ScheduleShape& shape, Bytes size)

@@ -132,7 +132,8 @@ class Schedule {
   ScheduleShape shape_;
 };
 
-// A schedule that is written out step by step.
+// A schedule that is written out step by step, for the first of so many pieces: a lane takes these
+// steps again for each, every time on chunks that many further as a piece has.
 class StoredSchedule : public Schedule {
  public:
   struct Lane {
@@ -141,27 +142,21 @@ class StoredSchedule : public Schedule {
   };
 
   StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
-                 std::vector<ScheduleConnection> connections);
+                 std::vector<ScheduleConnection> connections, std::uint32_t pieces = 1);
 
   [[nodiscard]] RankId lane_rank(LaneId lane) const override { return lanes_[lane.value()].rank; }
   [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
-    return lanes_[lane.value()].steps.size();
+    return pieces_ * lanes_[lane.value()].steps.size();
   }
-  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
-    return lanes_[lane.value()].steps[index];
-  }
+  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override;
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     return connections_[index];
-  }
-
- protected:
-  [[nodiscard]] const std::vector<Step>& steps(LaneId lane) const {
-    return lanes_[lane.value()].steps;
   }
 
  private:
   std::vector<Lane> lanes_;
   std::vector<ScheduleConnection> connections_;
+  std::uint64_t pieces_;
 };
 
 // How the bytes of a message size, in the sense of nccl-tests, are cut into the chunks of a

@@ -366,9 +366,4 @@ std::optional<Violation> find_violation(const Schedule& schedule) {
   return violation ? violation : Prover(schedule).run(true);
 }
 
-std::optional<std::string> verify(const Schedule& schedule) {
-  const std::optional<Violation> violation = find_violation(schedule);
-  return violation ? std::optional(violation->text) : std::nullopt;
-}
-
 }  // namespace trainyard

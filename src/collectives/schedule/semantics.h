@@ -51,7 +51,5 @@ struct Violation {
 // Returns nothing if the schedule performs its operation; otherwise the first violation, in one
 // line that names ranks, steps and chunks. At most 64 ranks.
 [[nodiscard]] std::optional<Violation> find_violation(const Schedule& schedule);
-// Returns the text of the violation; nothing if the schedule is right.
-[[nodiscard]] std::optional<std::string> verify(const Schedule& schedule);
 
 }  // namespace trainyard

@@ -4,9 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -69,14 +69,12 @@ class MatrixReader {
   }
 
   [[nodiscard]] std::int64_t number(std::string_view word, std::size_t column) const {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 0 ||
-        value > kMaxBytes) {
+    const auto value = parse_number(word, std::int64_t{0}, kMaxBytes);
+    if (!value) {
       fail(column, fmt::format("expected a number of bytes from 0 to {}, found {}", kMaxBytes,
                                in_quotes(word)));
     }
-    return value;
+    return *value;
   }
 
   std::string_view rest_;

@@ -24,7 +24,7 @@ std::uint64_t hex(const std::optional<std::string>& text) {
 }
 
 // "line 12: " where the element was read from a file.
-std::string at(const XmlPlace& place) {
+std::string at(const FilePlace& place) {
   return place.line > 0 ? fmt::format("line {}: ", place.line) : "";
 }
 

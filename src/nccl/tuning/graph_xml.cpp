@@ -13,6 +13,7 @@
 #include "sim/check.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 #include "sim/xml_file.h"
 
@@ -206,28 +207,22 @@ class GraphReader {
   [[nodiscard]] int integer(const pugi::xml_node& node, const std::string& path,
                             std::string_view key, int min, int max) const {
     const Attribute found = attribute(node, path, key);
-    int value = 0;
-    const char* const end = found.text.data() + found.text.size();
-    const auto result = std::from_chars(found.text.data(), end, value);
-    if (result.ec != std::errc() || result.ptr != end || value < min || value > max) {
+    const auto value = parse_number(found.text, min, max);
+    if (!value) {
       fail(found, min == max ? std::to_string(min)
                              : fmt::format("a whole number from {} to {}", min, max));
     }
-    return value;
+    return *value;
   }
 
   [[nodiscard]] double number(const pugi::xml_node& node, const std::string& path,
                               std::string_view key, bool positive) const {
     const Attribute found = attribute(node, path, key);
-    double value = 0.0;
-    const char* const end = found.text.data() + found.text.size();
-    const auto result = std::from_chars(found.text.data(), end, value);
-    const bool is_number = result.ec == std::errc() && result.ptr == end;
-    // NaN is refused too.
-    if (!is_number || !(value >= 0.0 && value <= kMaxSpeed) || (positive && value == 0.0)) {
+    const auto value = parse_number(found.text, 0.0, kMaxSpeed);
+    if (!value || (positive && *value == 0.0)) {
       fail(found, positive ? "a number above 0" : "a number of at least 0");
     }
-    return value;
+    return *value;
   }
 
   [[nodiscard]] PathType path_type(const pugi::xml_node& node, const std::string& path,

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <sstream>
-#include <system_error>
 
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 
 namespace trainyard::nccl {
@@ -97,13 +96,11 @@ class RowReader {
   }
 
   [[nodiscard]] std::int64_t number(std::size_t column, std::int64_t min, std::int64_t max) const {
-    std::int64_t value = 0;
-    const std::string_view cell = cells_[column];
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc() || end != cell.data() + cell.size() || value < min || value > max) {
+    const auto value = parse_number(cells_[column], min, max);
+    if (!value) {
       fail(column, "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
     }
-    return value;
+    return *value;
   }
 
   [[nodiscard]] std::optional<int> optional_number(std::size_t column, std::int64_t min,

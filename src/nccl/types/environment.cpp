@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 #include <utility>
 
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 
 namespace trainyard::nccl {
@@ -34,13 +33,11 @@ struct Variable {
 
 std::int64_t whole_number(std::string_view name, std::string_view value, std::int64_t min,
                           std::int64_t max) {
-  std::int64_t number = 0;
-  const char* const end = value.data() + value.size();
-  const auto [stopped, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || stopped != end || number < min || number > max) {
+  const auto number = parse_number(value, min, max);
+  if (!number) {
     fail(name, "a whole number from " + std::to_string(min) + " to " + std::to_string(max), value);
   }
-  return number;
+  return *number;
 }
 
 void assign(int& field, std::int64_t number) {

@@ -4,9 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
+
+#include "sim/numbers.h"
 
 namespace trainyard {
 namespace {
@@ -19,12 +20,9 @@ bool is_digit(char letter) {
 }
 
 std::optional<std::uint32_t> number_of(std::string_view text) {
-  std::uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
   const bool is_plain =
       !text.empty() && is_digit(text.front()) && (text.size() == 1 || text.front() != '0');
-  return error == std::errc() && rest == end && is_plain ? std::optional(value) : std::nullopt;
+  return is_plain ? parse_number<std::uint32_t>(text) : std::nullopt;
 }
 
 struct Range {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include <string_view>
 
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -180,38 +180,30 @@ class TraceReader {
 
   [[nodiscard]] std::int64_t whole(std::string_view column, std::string_view text, std::int64_t min,
                                    std::int64_t max) const {
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || rest != end || value < min || value > max) {
+    const auto value = parse_number(text, min, max);
+    if (!value) {
       fail(column, fmt::format("a whole number from {} to {}", min, max), text);
     }
-    return value;
+    return *value;
   }
 
   // Rounds to the nearest picosecond.
   [[nodiscard]] SimTime start(std::string_view text, double picoseconds_per_unit) const {
     constexpr double kMax = 1e18;  // 11 days.
-    double value = 0.0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    const double time = value * picoseconds_per_unit;
-    if (error != std::errc() || rest != end || !(time >= 0.0) || time > kMax) {
+    const double time = parse_number<double>(text).value_or(-1.0) * picoseconds_per_unit;
+    if (!(time >= 0.0) || time > kMax) {
       fail("start", fmt::format("a number from 0 to {}", kMax / picoseconds_per_unit), text);
     }
     return SimTime(std::llround(time));
   }
 
   [[nodiscard]] NodeId device(std::string_view column, std::string_view text) const {
-    std::uint32_t number = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && rest == end) {
-      if (number >= endpoints_.size()) {
+    if (const auto number = parse_number<std::uint32_t>(text)) {
+      if (*number >= endpoints_.size()) {
         fail(column, fmt::format("a number below {}, that of the endpoints", endpoints_.size()),
              text);
       }
-      return endpoints_[number];
+      return endpoints_[*number];
     }
     const auto found = devices_.find(text);
     if (!found) {

@@ -48,11 +48,9 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
       aligned_size(call.operation, call.size, static_cast<int>(communicator.ranks.size()));
   auto added = std::make_unique<Running>();
   added->placement = place(group_, network_.routing, algorithm, std::nullopt);
-  const RankLayout& layout = added->placement.layout;
-  added->schedule =
-      make_schedule(algorithm, call.operation,
-                    schedule_options(added->placement, RankId(),
-                                     default_pieces(algorithm, call.operation, layout, size)));
+  ScheduleOptions& options = added->placement.options;
+  options.pieces = default_pieces(algorithm, call.operation, options.layout, size);
+  added->schedule = make_schedule(algorithm, call.operation, options);
   added->executor.emplace(simulator_, *network_.engine, *added->schedule, added->placement.nodes,
                           size);
   const std::size_t index = running_.size();

@@ -47,11 +47,10 @@ void check_ended(const std::optional<std::string>& complaint) {
 Load plain_load(const Cluster& cluster, Operation operation, Bytes size, const Routing& routing,
                 ConnectionLoads& connections) {
   const Algorithm algorithm = default_algorithm(operation);
-  const Placement placement = place(cluster, routing, algorithm, std::nullopt);
-  const auto schedule =
-      make_schedule(algorithm, operation,
-                    schedule_options(placement, RankId(),
-                                     default_pieces(algorithm, operation, placement.layout, size)));
+  Placement placement = place(cluster, routing, algorithm, std::nullopt);
+  ScheduleOptions& options = placement.options;
+  options.pieces = default_pieces(algorithm, operation, options.layout, size);
+  const auto schedule = make_schedule(algorithm, operation, options);
   Load load;
   ScheduleConnections specs(*schedule, placement.nodes);
   for (std::uint32_t index = 0; index < schedule->shape().connections; ++index) {

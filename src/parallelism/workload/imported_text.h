@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 #include "sim/units.h"
 
@@ -36,13 +36,7 @@ inline constexpr std::int64_t kMaxImportedTime = std::int64_t{50} * 24 * 3600 * 
 // The whole of `text`, from 0 to `most`.
 [[nodiscard]] inline std::optional<std::int64_t> imported_number(
     std::string_view text, std::int64_t max = std::numeric_limits<std::int64_t>::max()) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || last != end || text.empty() || text.front() == '-' || value > max) {
-    return std::nullopt;
-  }
-  return value;
+  return text.starts_with('-') ? std::nullopt : parse_number(text, std::int64_t{0}, max);
 }
 
 // Cut at blanks and tabs.

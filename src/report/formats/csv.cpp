@@ -3,22 +3,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "sim/numbers.h"
+
 namespace trainyard {
-namespace {
-
-// All of the text as a number.
-template <typename Number>
-bool parse_number(std::string_view text, Number& value) {
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
-}
-
-}  // namespace
 
 std::vector<std::vector<std::string>> parse_csv(std::string_view text) {
   std::vector<std::vector<std::string>> records;
@@ -66,13 +57,13 @@ Cell typed_cell(const std::string& field) {
   if (field == "true" || field == "false") {
     return {field, field == "true"};
   }
-  std::int64_t whole = 0;
-  if (parse_number(field, whole) && std::to_string(whole) == field) {
-    return Cell::of(whole);
+  if (const auto whole = parse_number<std::int64_t>(field);
+      whole && std::to_string(*whole) == field) {
+    return Cell::of(*whole);
   }
-  double number = 0.0;
-  if (parse_number(field, number) && fmt::format("{}", number) == field) {
-    return {fmt::format("{:.6g}", number), number};
+  if (const auto number = parse_number<double>(field);
+      number && fmt::format("{}", *number) == field) {
+    return {fmt::format("{:.6g}", *number), *number};
   }
   return Cell::of(field);
 }

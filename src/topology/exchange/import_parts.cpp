@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <utility>
 
 #include "sim/config.h"
 #include "sim/printable.h"
@@ -51,17 +51,6 @@ std::string either(const std::vector<std::string>& names) {
       candidates.empty() ? "fits no part of the catalogue" : "may be " + either(candidates);
   throw ConfigError(
       fmt::format("{}: {} {}; expected --{} PART, found none", place, what, found, option));
-}
-
-std::string moved_text(std::string_view kind, const std::vector<int>& former) {
-  std::vector<int> identity(former.size());
-  std::iota(identity.begin(), identity.end(), 0);
-  if (former == identity) {
-    return "";
-  }
-  return fmt::format(
-      "{}0, {}1, ... are {} {} of the file: here they count in the order of the tree.", kind, kind,
-      kind, fmt::join(former, ", "));
 }
 
 }  // namespace
@@ -146,10 +135,12 @@ std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets, const ImportOpti
 
 void finish_import(ImportedServer& server) {
   const FormerIndices former = put_in_order(server.tree);
-  for (const std::string& remark :
-       {moved_text("GPU", former.gpus), moved_text("NIC", former.nics)}) {
-    if (!remark.empty()) {
-      server.remarks.push_back(remark);
+  for (const auto& [kind, indices] :
+       {std::pair("GPU", &former.gpus), std::pair("NIC", &former.nics)}) {
+    if (!std::ranges::is_sorted(*indices)) {
+      server.remarks.push_back(fmt::format(
+          "{}0, {}1, ... are {} {} of the file: here they count in the order of the tree.", kind,
+          kind, kind, fmt::join(*indices, ", ")));
     }
   }
 }

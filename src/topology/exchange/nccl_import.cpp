@@ -131,10 +131,9 @@ class NcclImporter {
     std::optional<int> dev = {};
     int ports = 0;
     std::int64_t speed = 0;  // Mb/s, all ports.
-    int index = 0;
   };
 
-  [[nodiscard]] std::string place(XmlPlace at) const {
+  [[nodiscard]] std::string place(FilePlace at) const {
     return fmt::format("{}:{}:{}", name_, at.line, at.column);
   }
 

@@ -12,7 +12,6 @@
 
 #include "sim/config.h"
 #include "sim/printable.h"
-#include "sim/xml_file.h"
 #include "topology/exchange/nccl_xml_schema.h"
 
 namespace trainyard {
@@ -77,12 +76,6 @@ std::string hint(std::string_view word, const std::vector<std::string>& known) {
                       known.empty() ? "" : fmt::format("; known: {}", fmt::join(known, ", ")));
 }
 
-// An attribute without a default is a plain value, one that may be absent an optional.
-template <typename Value>
-struct IsOptional : std::false_type {};
-template <typename Value>
-struct IsOptional<std::optional<Value>> : std::true_type {};
-
 // An attribute of the file.
 struct Found {
   std::string_view name;
@@ -110,8 +103,7 @@ class XmlReader {
                  fmt::format("expected at most {} elements, as NCCL reads them, found more",
                              kMaxXmlElements));
     }
-    const FilePlace place = file_.place_of(node);
-    element.place = {.line = place.line, .column = place.column};
+    element.place = file_.place_of(node);
     const Names names = names_of(element);
     const std::vector<Found> found = find_attributes(node, path, names.attributes);
     XmlSchema<Element>::attributes(
@@ -120,7 +112,7 @@ class XmlReader {
                                           [&](const Found& each) { return each.name == name; });
           if (entry != found.end()) {
             read_value(*entry, limits, value);
-          } else if (!IsOptional<std::decay_t<decltype(value)>>::value) {
+          } else if (!requires { value.has_value(); }) {  // It may be absent if it is an optional.
             file_.fail(node, path, fmt::format("missing attribute \"{}\"", name));
           }
         });

@@ -15,19 +15,13 @@
 #include <string_view>
 #include <vector>
 
-namespace trainyard {
+#include "sim/xml_file.h"
 
-// The place of an element in the file that it was read from, both from 1; zero for one made here.
-// Two places are always equal, so that elements compare by what they say.
-struct XmlPlace {
-  int line = 0;
-  int column = 0;
-  [[nodiscard]] bool operator==(const XmlPlace&) const { return true; }
-};
+namespace trainyard {
 
 // Links to one other device: <nvlink>, or <xgmi> for AMD.
 struct NcclGpuLink {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::string target;  // Bus id; f's where the guest does not see the NVSwitch.
   int count = 0;
   std::string tclass;  // PCI class of the target: 0x068000 NVSwitch, 0x03... GPU, 0x068001 CPU.
@@ -35,14 +29,14 @@ struct NcclGpuLink {
 };
 
 struct NcclC2c {
-  XmlPlace place = {};
+  FilePlace place = {};
   int bw = 0;  // MB/s of one link.
   int count = 0;
   [[nodiscard]] bool operator==(const NcclC2c&) const = default;
 };
 
 struct NcclGpu {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::optional<int> dev = {};  // NVML index.
   std::optional<int> sm = {};   // Compute capability: 90 is 9.0.
   std::optional<int> mlopart = {};
@@ -58,7 +52,7 @@ struct NcclGpu {
 };
 
 struct NcclNet {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::optional<std::string> name = {};
   std::optional<int> dev = {};
   std::optional<int> speed = {};  // Mb/s.
@@ -78,20 +72,20 @@ struct NcclNet {
 };
 
 struct NcclNic {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::vector<NcclNet> nets = {};
   [[nodiscard]] bool operator==(const NcclNic&) const = default;
 };
 
 // A link between PCIe switches that no bridge shows.
 struct NcclPciLink {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::string target;
   [[nodiscard]] bool operator==(const NcclPciLink&) const = default;
 };
 
 struct NcclPci {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::string busid;                             // "0000:07:00.0"
   std::optional<std::string> device_class = {};  // The attribute `class`: "0x060400".
   std::optional<std::string> vendor = {};        // "0x15b3"
@@ -108,7 +102,7 @@ struct NcclPci {
 };
 
 struct NcclCpu {
-  XmlPlace place = {};
+  FilePlace place = {};
   std::optional<std::string> host_hash = {};
   int numaid = 0;  // -1: unknown.
   std::optional<std::string> affinity = {};
@@ -123,7 +117,7 @@ struct NcclCpu {
 };
 
 struct NcclSystem {
-  XmlPlace place = {};
+  FilePlace place = {};
   int version = 1;
   std::vector<NcclCpu> cpus = {};
   [[nodiscard]] bool operator==(const NcclSystem&) const = default;

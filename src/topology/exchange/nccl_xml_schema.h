@@ -27,7 +27,8 @@ enum class XmlForm { Text, Hex, BusId };
 template <typename Element>
 struct XmlSchema;
 
-struct LinkXmlSchema {
+template <>
+struct XmlSchema<NcclGpuLink> {
   static void attributes(auto& link, auto&& visit) {
     visit("target", link.target, XmlForm::BusId);
     visit("count", link.count, XmlRange{0, 1024});
@@ -35,8 +36,6 @@ struct LinkXmlSchema {
   }
   static void children(auto&, auto&&) {}
 };
-template <>
-struct XmlSchema<NcclGpuLink> : LinkXmlSchema {};
 
 template <>
 struct XmlSchema<NcclC2c> {

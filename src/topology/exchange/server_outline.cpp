@@ -67,16 +67,16 @@ struct Step {
 using Way = std::vector<Step>;
 
 struct Ways {
-  std::vector<Way> gpus;
-  std::vector<Way> nics;
+  std::size_t gpus;
+  std::vector<Way> all;  // Of the GPUs, then of the NICs.
   int nodes = 0;
 };
 
 void find_ways(const std::vector<OutlineBranch>& branches, Way& way, Ways& ways) {
   for (const OutlineBranch& branch : branches) {
     if (branch.kind == NodeKind::Gpu || branch.kind == NodeKind::Nic) {
-      auto& list = branch.kind == NodeKind::Gpu ? ways.gpus : ways.nics;
-      list.at(static_cast<std::size_t>(branch.index)) = way;
+      const std::size_t before = branch.kind == NodeKind::Gpu ? 0 : ways.gpus;
+      ways.all.at(before + static_cast<std::size_t>(branch.index)) = way;
       continue;
     }
     way.push_back({.node = ways.nodes++, .is_switch = branch.kind == NodeKind::PcieSwitch});
@@ -262,15 +262,13 @@ FormerIndices put_in_order(ServerOutline& tree) {
 }
 
 std::vector<std::vector<SmiCell>> distances(const ServerOutline& tree) {
-  Ways ways;
-  ways.gpus.resize(static_cast<std::size_t>(tree.gpus));
-  ways.nics.resize(static_cast<std::size_t>(tree.nics));
+  Ways ways{.gpus = static_cast<std::size_t>(tree.gpus),
+            .all = std::vector<Way>(static_cast<std::size_t>(tree.gpus + tree.nics))};
   for (const std::vector<OutlineBranch>& socket : tree.sockets) {
     Way way{{.node = ways.nodes++}};
     find_ways(socket, way, ways);
   }
-  std::vector<Way> all = ways.gpus;
-  all.insert(all.end(), ways.nics.begin(), ways.nics.end());
+  const std::vector<Way>& all = ways.all;
   std::vector<std::vector<SmiCell>> cells(all.size(), std::vector<SmiCell>(all.size()));
   for (std::size_t a = 0; a < all.size(); ++a) {
     for (std::size_t b = 0; b < all.size(); ++b) {
@@ -278,7 +276,7 @@ std::vector<std::vector<SmiCell>> distances(const ServerOutline& tree) {
         continue;
       }
       cells[a][b] = distance(all[a], all[b]);
-      if (a < ways.gpus.size() && b < ways.gpus.size()) {
+      if (a < ways.gpus && b < ways.gpus) {
         const int through_switch = std::min(tree.switch_links[a], tree.switch_links[b]);
         const int links = std::max(tree.gpu_links[a][b], through_switch);
         cells[a][b] = links > 0 ? SmiCell{SmiDistance::NvLink, links} : cells[a][b];

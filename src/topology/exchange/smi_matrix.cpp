@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "sim/config.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -237,16 +237,12 @@ class MatrixReader {
         return SmiCell{.distance = static_cast<SmiDistance>(index)};
       }
     }
-    int links = 0;
     if (!text.starts_with(kCells[kNvLink])) {
       return std::nullopt;
     }
-    const char* end = text.data() + text.size();
-    const auto result = std::from_chars(text.data() + kCells[kNvLink].size(), end, links);
-    if (result.ec != std::errc() || result.ptr != end || links < 1 || links > kMaxNvLinks) {
-      return std::nullopt;
-    }
-    return SmiCell{.distance = SmiDistance::NvLink, .nvlinks = links};
+    const auto links = parse_number(text.substr(kCells[kNvLink].size()), 1, kMaxNvLinks);
+    return links ? std::optional(SmiCell{.distance = SmiDistance::NvLink, .nvlinks = *links})
+                 : std::nullopt;
   }
 
   void check_symmetry() const {

@@ -98,6 +98,16 @@ Sourced<SimTime> optics_latency() {
           "signal processors of optical modules, after IEEE 802.3dj contributions"};
 }
 
+// Payload over line rate of the first NIC, which links between switches have too; 1 without NICs.
+double first_efficiency(const FabricContext& context) {
+  for (const ServerSpec* server : context.servers) {
+    if (!server->nic_specs.empty()) {
+      return server->nic_specs.front().efficiency;
+    }
+  }
+  return 1.0;
+}
+
 }  // namespace
 
 void fabric_fields(Fields& fields, FabricKeys& keys) {
@@ -192,15 +202,6 @@ void CableReader::add_nic_links(const ServerSpec& server, const SwitchSpec& part
   for (const NicSpec& nic : server.nic_specs) {
     links.push_back(link(std::min(nic.speed(), part.speed), nic.efficiency, flight));
   }
-}
-
-double first_efficiency(const FabricContext& context) {
-  for (const ServerSpec* server : context.servers) {
-    if (!server->nic_specs.empty()) {
-      return server->nic_specs.front().efficiency;
-    }
-  }
-  return 1.0;
 }
 
 GroupLinks read_group_links(const FabricContext& context) {

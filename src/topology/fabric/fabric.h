@@ -156,8 +156,6 @@ class CableReader {
  private:
   SimTime latency_;  // Latency of a link beside the time of flight.
 };
-// Payload over line rate of the first NIC, which links between switches have too; 1 without NICs.
-[[nodiscard]] double first_efficiency(const FabricContext& context);
 
 // Switches of one part in groups or racks, and their links as add_group_fields() has them.
 struct GroupLinks {

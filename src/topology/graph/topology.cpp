@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builder collects nodes and links; build() sorts the links by source into flat arrays.
+// The builder collects nodes and links; build() lists the links of each node.
 #include "topology/graph/topology.h"
 
 #include <algorithm>
@@ -77,19 +77,12 @@ LinkId TopologyBuilder::add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec
 }
 
 Topology TopologyBuilder::build() && {
-  Topology& topology = topology_;
-  topology.offsets_.assign(topology.nodes_.size() + 1, 0);
-  for (const Link& link : topology.links_) {
-    ++topology.offsets_[link.source.value() + 1];
+  std::vector<std::pair<std::uint32_t, LinkId>> by_source;
+  by_source.reserve(topology_.links_.size());
+  for (std::uint32_t link = 0; link < topology_.link_count(); ++link) {
+    by_source.emplace_back(topology_.links_[link].source.value(), link);
   }
-  for (std::size_t node = 1; node < topology.offsets_.size(); ++node) {
-    topology.offsets_[node] += topology.offsets_[node - 1];
-  }
-  topology.outgoing_.resize(topology.links_.size());
-  std::vector<std::uint32_t> next(topology.offsets_.begin(), topology.offsets_.end() - 1);
-  for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
-    topology.outgoing_[next[topology.links_[link].source.value()]++] = LinkId(link);
-  }
+  topology_.outgoing_ = Lists<LinkId>(topology_.node_count(), by_source);
   return std::move(topology_);
 }
 

@@ -147,8 +147,7 @@ class Topology {
       std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const;
   // Returns the links in the order in which they were added.
   [[nodiscard]] std::span<const LinkId> links_from(NodeId id) const {
-    return std::span(outgoing_).subspan(offsets_[id.value()],
-                                        offsets_[id.value() + 1] - offsets_[id.value()]);
+    return outgoing_.of(id.value());
   }
 
  private:
@@ -157,8 +156,7 @@ class Topology {
 
   std::vector<Node> nodes_;
   std::vector<Link> links_;
-  std::vector<std::uint32_t> offsets_;  // node_count + 1 offsets into outgoing_.
-  std::vector<LinkId> outgoing_;
+  Lists<LinkId> outgoing_;  // One list per node.
   std::vector<ServerTraits> servers_;
   std::vector<std::string> parts_ = {""};
 };

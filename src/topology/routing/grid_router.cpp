@@ -318,7 +318,7 @@ std::optional<int> GridRouter::diameter() const {
 }
 
 void GridRouter::add_dependencies(DependencyGraph& graph) {
-  GridDependencies(*this, graph).add();
+  add_grid_dependencies(*this, graph);
 }
 
 }  // namespace trainyard

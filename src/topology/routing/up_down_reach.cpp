@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-bool joins_switches(const Topology& topology, const Link& link) {
-  return link.spec.kind == LinkKind::Network &&
-         topology.node(link.source).kind == NodeKind::Switch &&
-         topology.node(link.target).kind == NodeKind::Switch;
-}
-
 }  // namespace
 
 UpDownReach::UpDownReach(const Topology& topology) {
@@ -90,7 +84,7 @@ void UpDownReach::collect_hops(const Topology& topology) {
     const Link& link = topology.link(LinkId(id));
     const std::uint32_t from = index_of_node_[link.source.value()];
     const std::uint32_t to = index_of_node_[link.target.value()];
-    if (!joins_switches(topology, link) || from == kNone || to == kNone) {
+    if (link.spec.kind != LinkKind::Network || from == kNone || to == kNone) {
       continue;
     }
     if (level_[from] < level_[to]) {

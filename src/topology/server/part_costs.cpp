@@ -68,37 +68,6 @@ void check_known(const ConfigNode& part, const std::string& name,
   }
 }
 
-}  // namespace
-
-void cost_fields(Fields& fields, PartCosts& costs) {
-  bool is_cited = false;
-  fields.check([&](const ConfigNode& node) { is_cited = node.optional("sources").has_value(); });
-  const auto part = [&](Fields& inner, PartCost& own) {
-    part_fields(inner, own, is_cited, costs.currency);
-  };
-  fields.where(is_cited, [&] { fields.cite_sources(); });
-  fields.optional("currency", costs.currency, Text{}, "Currency of all prices.");
-  fields.optional("kwh", costs.kwh, Number{kMin, kMaxPrice}, "Price of a kilowatt-hour.");
-  fields.optional("years", costs.years, Number{kMin, kMaxYears}, "Time of use.");
-  fields.optional("parts", costs.parts, Named{Group{part}}, "Costs of parts by name.");
-  fields.check([&](const ConfigNode& node) {
-    if (costs.kwh && costs.currency.empty()) {
-      node.fail("kwh: expected a currency in the file, found none");
-    }
-  });
-}
-
-void PartCosts::read(ConfigDocument& document, std::span<const std::string> known) {
-  const ConfigNode root = document.root();
-  if (const auto list = root.optional("parts")) {
-    for (const auto& [name, node] : list->entries()) {
-      check_known(node, name, known);
-    }
-  }
-  read_fields(root, *this, cost_fields);
-  document.finish();
-}
-
 std::vector<CountedPart> counted_parts(const Topology& topology, const PartCosts& costs) {
   std::map<std::pair<std::size_t, std::string>, std::size_t> counts;
   for (const Node& node : topology.nodes()) {
@@ -146,11 +115,41 @@ CostTotals totals_of(const std::vector<CountedPart>& parts) {
   return totals;
 }
 
+}  // namespace
+
+void cost_fields(Fields& fields, PartCosts& costs) {
+  bool is_cited = false;
+  fields.check([&](const ConfigNode& node) { is_cited = node.optional("sources").has_value(); });
+  const auto part = [&](Fields& inner, PartCost& own) {
+    part_fields(inner, own, is_cited, costs.currency);
+  };
+  fields.where(is_cited, [&] { fields.cite_sources(); });
+  fields.optional("currency", costs.currency, Text{}, "Currency of all prices.");
+  fields.optional("kwh", costs.kwh, Number{kMin, kMaxPrice}, "Price of a kilowatt-hour.");
+  fields.optional("years", costs.years, Number{kMin, kMaxYears}, "Time of use.");
+  fields.optional("parts", costs.parts, Named{Group{part}}, "Costs of parts by name.");
+  fields.check([&](const ConfigNode& node) {
+    if (costs.kwh && costs.currency.empty()) {
+      node.fail("kwh: expected a currency in the file, found none");
+    }
+  });
+}
+
+void PartCosts::read(ConfigDocument& document, std::span<const std::string> known) {
+  const ConfigNode root = document.root();
+  if (const auto list = root.optional("parts")) {
+    for (const auto& [name, node] : list->entries()) {
+      check_known(node, name, known);
+    }
+  }
+  read_fields(root, *this, cost_fields);
+  document.finish();
+}
+
 ClusterCosts cluster_costs(const Topology& topology, PartCosts costs) {
-  ClusterCosts made{.costs = std::move(costs), .parts = {}, .totals = {}};
-  made.parts = counted_parts(topology, made.costs);
-  made.totals = totals_of(made.parts);
-  return made;
+  std::vector<CountedPart> parts = counted_parts(topology, costs);
+  CostTotals totals = totals_of(parts);
+  return {.costs = std::move(costs), .parts = std::move(parts), .totals = std::move(totals)};
 }
 
 }  // namespace trainyard

@@ -47,10 +47,6 @@ struct CountedPart {
   PartCost cost = {};
 };
 
-// Returns the parts by kind and name. All that the topology has, whether ranks use it or not.
-[[nodiscard]] std::vector<CountedPart> counted_parts(const Topology& topology,
-                                                     const PartCosts& costs);
-
 struct CostTotals {
   double watts = 0.0;       // At their limits, of the parts that say it.
   double idle_watts = 0.0;  // The limit where no less is said.
@@ -62,11 +58,10 @@ struct CostTotals {
   std::vector<std::string> without_idle = {};  // GPUs.
 };
 
-[[nodiscard]] CostTotals totals_of(const std::vector<CountedPart>& parts);
-
 // All of it, of one cluster.
 struct ClusterCosts {
   PartCosts costs;
+  // By kind and name. All that the topology has, whether ranks use it or not.
   std::vector<CountedPart> parts;
   CostTotals totals;
 };

@@ -208,13 +208,14 @@ void read_scale_up_link(const ServerKeys& keys, PartLog& parts, ServerSpec& spec
         fmt::format("{} has no NVLink, which the template {} needs; use the template full-mesh",
                     gpu.name, name_of(spec.layout)));
   }
-  if (spec.layout == ServerTemplate::NvSwitch) {
-    spec.nvswitch.part = spec.scale_up.part;  // Unless the file names the chips.
+  if (spec.layout != ServerTemplate::NvSwitch) {
+    return;
   }
-  if (spec.layout == ServerTemplate::NvSwitch && link.switch_latency) {
+  spec.nvswitch.part = spec.scale_up.part;  // Unless the file names the chips.
+  if (link.switch_latency) {
     spec.nvswitch.latency = parts.use(link.name, "switch_latency", *link.switch_latency);
   }
-  if (spec.layout == ServerTemplate::NvSwitch && link.in_network_reduction) {
+  if (link.in_network_reduction) {
     spec.nvswitch.in_network_reduction =
         parts.use(link.name, "in_network_reduction", *link.in_network_reduction);
   }

@@ -13,8 +13,8 @@
 #include <array>
 #include <vector>
 
-#include "collectives/schedule/semantics.h"
 #include "support/collective_run.h"
+#include "support/proof.h"
 
 namespace trainyard {
 namespace {

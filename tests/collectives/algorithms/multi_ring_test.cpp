@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "collectives/schedule/semantics.h"
 #include "support/collective_run.h"
+#include "support/proof.h"
 
 namespace trainyard {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/placement/placement.h"
-#include "collectives/schedule/semantics.h"
 #include "support/placed_run.h"
+#include "support/proof.h"
 
 namespace trainyard {
 namespace {
@@ -19,13 +19,13 @@ using SharpLoads = std::vector<std::int64_t>;
 // `heads` trees, evenly over the ranks of each node; `nodes_per_leaf` nodes on each leaf.
 std::vector<AggregationTree> trees_of(const RankLayout& layout, int heads, int nodes_per_leaf) {
   std::vector<AggregationTree> trees;
-  const std::vector<int> first_ranks = layout.first_ranks();
+  const std::vector<std::uint32_t> first_ranks = layout.first_ranks();
   const int leaves = (layout.nodes() + nodes_per_leaf - 1) / nodes_per_leaf;
   for (int tree = 0; tree < heads; ++tree) {
     AggregationTree& next = trees.emplace_back();
     for (int node = 0; node < layout.nodes(); ++node) {
-      const int first = first_ranks[static_cast<std::size_t>(node)];
-      const int ranks = first_ranks[static_cast<std::size_t>(node) + 1] - first;
+      const auto first = static_cast<int>(first_ranks[static_cast<std::size_t>(node)]);
+      const int ranks = static_cast<int>(first_ranks[static_cast<std::size_t>(node) + 1]) - first;
       next.members.push_back(
           {.head = RankId(static_cast<std::uint32_t>(first + tree * ranks / heads)),
            .leaf = static_cast<std::uint32_t>(node / nodes_per_leaf)});
@@ -176,7 +176,7 @@ TEST_CASE("on idle links each level takes its latency and one share, inside a se
       const Routing routing(cluster.topology, cluster.routing);
       const Placement placement = place(cluster, routing, &kSharp, 1);
       const Bytes share = mib(6);
-      const AggregationTree& tree = placement.trees.front();
+      const AggregationTree& tree = placement.options.trees.front();
       const auto relay = [&](std::uint32_t index) {
         return placement.nodes[cluster.gpus.size() + index];
       };

@@ -10,9 +10,9 @@
 
 #include "collectives/placement/aggregation.h"
 #include "collectives/run/run.h"
-#include "collectives/schedule/semantics.h"
 #include "support/clusters.h"
 #include "support/collective_run.h"
+#include "support/proof.h"
 #include "support/servers.h"
 
 namespace trainyard {

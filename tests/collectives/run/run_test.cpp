@@ -8,7 +8,6 @@
 #include <string>
 
 #include "collectives/placement/aggregation.h"
-#include "collectives/run/transfer_progress.h"
 #include "support/paths.h"
 #include "support/servers.h"
 
@@ -210,7 +209,7 @@ TEST_CASE("progress counts what is received and changes nothing") {
   const CollectiveJob job{.size = 1_GiB};
   const std::uint64_t fingerprint = run_collective(cluster, job).fingerprint;
   TransferProgress progress;
-  const CollectiveResult result = run_collective(cluster, job, progress);
+  const CollectiveResult result = run_collective(cluster, job, &progress);
   REQUIRE(result.fingerprint == fingerprint);
   REQUIRE(progress.runs == 1);
   REQUIRE(progress.all == result.network.messages);

@@ -147,7 +147,7 @@ TEST_CASE("nodes of different kinds have ranks, orders and numbers of their own"
   REQUIRE(layout.channels() == 2);
   REQUIRE(layout.ranks() == 8);
   REQUIRE(layout.max_ranks_per_node() == 3);
-  REQUIRE(layout.first_ranks() == std::vector<int>{0, 3, 4, 7, 8});
+  REQUIRE(layout.first_ranks() == std::vector<std::uint32_t>{0, 3, 4, 7, 8});
   REQUIRE(layout.local_order(2, 1) == std::vector<int>{2, 0, 1});
   REQUIRE(layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
   REQUIRE(layout.ring_order(1) == std::vector<int>{2, 0, 1, 3, 6, 4, 5, 7});

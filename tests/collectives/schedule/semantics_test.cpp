@@ -16,6 +16,7 @@
 #include "sim/random.h"
 #include "support/copied_schedule.h"
 #include "support/effort.h"
+#include "support/proof.h"
 
 namespace trainyard {
 namespace {

@@ -39,7 +39,8 @@ std::string complaint(const std::string& text) {
 
 TEST_CASE("parts are counted, and what nobody says is named", "[part-costs]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
-  const std::vector<CountedPart> parts = counted_parts(cluster.topology, some_costs());
+  const ClusterCosts all = cluster_costs(cluster.topology, some_costs());
+  const std::vector<CountedPart>& parts = all.parts;
   REQUIRE(parts.front().part == "H100-SXM");
   REQUIRE(parts.front().count == 16);
   std::set<std::string> names;
@@ -47,7 +48,7 @@ TEST_CASE("parts are counted, and what nobody says is named", "[part-costs]") {
     names.insert(part.part);
   }
   REQUIRE(names.size() == parts.size());
-  const CostTotals totals = totals_of(parts);
+  const CostTotals& totals = all.totals;
   std::size_t nics = 0;
   for (const CountedPart& part : parts) {
     nics += part.part == "ConnectX-7" ? part.count : 0;
