@@ -8,19 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "report/formats/json.h"
 #include "sim/trace.h"
 
 namespace trainyard {
 
-struct HtmlTrack {
-  std::string group;
-  std::string name;
-  std::size_t spans = 0;
-};
-
 struct HtmlTimeline {
   std::string note = {};
-  std::vector<HtmlTrack> tracks = {};
+  Json tracks = Json::array();  // Objects of `group`, `name` and `count`, the number of spans.
   std::vector<std::string> names = {};
   std::string encoded = {};  // The spans of all tracks, one track after the other.
 };
