@@ -16,7 +16,6 @@
 #include "parallelism/run/job_mix.h"
 #include "report/formats/document.h"
 #include "report/formats/output.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
@@ -79,9 +78,7 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
       .output = output_file(reader, "output")};
-  if (!reader.given("job")) {
-    throw ConfigError("jobs: expected --job, found none; see trainyard jobs --help");
-  }
+  (void)reader.required_text("job");
   for (const std::string& text : reader.texts("job")) {
     request.jobs.push_back(job_of(text));
   }

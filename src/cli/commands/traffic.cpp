@@ -67,11 +67,7 @@ struct TrafficRequest {
 TrafficRequest read_traffic_request(const OptionReader& reader) {
   TrafficRequest request;
   request.inputs = read_input_names(reader);
-  if (!reader.given("file")) {
-    throw ConfigError(
-        "traffic: expected a file of flows, found none; see trainyard traffic --help");
-  }
-  request.traffic = find_config("traffic", reader.required_text("file"));
+  request.traffic = find_config("traffic", reader.required_text("file", "a file of flows"));
   request.settings = reader.texts("set-traffic");
   check_keys("set-traffic", request.settings);
   request.seed = read_seed(reader);

@@ -55,11 +55,12 @@ std::optional<std::string> OptionReader::text(std::string_view name) const {
   return found != values_.end() ? std::optional(found->second.front()) : std::nullopt;
 }
 
-std::string OptionReader::required_text(std::string_view name) const {
+std::string OptionReader::required_text(std::string_view name, std::string_view expected) const {
   const std::optional<std::string> value = text(name);
   if (!value) {
-    throw ConfigError(fmt::format("{0}: expected --{1}, found none; see trainyard {0} --help",
-                                  command_.name, name));
+    throw ConfigError(
+        fmt::format("{0}: expected {1}, found none; see trainyard {0} --help", command_.name,
+                    expected.empty() ? fmt::format("--{}", name) : std::string(expected)));
   }
   return *value;
 }

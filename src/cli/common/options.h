@@ -42,7 +42,9 @@ class OptionReader {
   [[nodiscard]] const Command& command() const { return command_; }
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
-  [[nodiscard]] std::string required_text(std::string_view name) const;
+  // Throws ConfigError where it is absent; `expected` says what it is: "a file to read".
+  [[nodiscard]] std::string required_text(std::string_view name,
+                                          std::string_view expected = "") const;
   [[nodiscard]] std::optional<int> integer(std::string_view name, int min, int max) const;
   // At least one byte.
   [[nodiscard]] std::optional<Bytes> message_size(std::string_view name) const;

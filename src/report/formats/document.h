@@ -82,7 +82,8 @@ struct Document {
   std::string title = {};                 // The title of the page.
   std::string subtitle = {};              // The line below it.
   std::vector<std::string> heading = {};  // Lines of the text, marked with '#'.
-  std::vector<std::variant<Figure, Detail, Parts, RunInputs, NamedTable, Lines>> entries = {};
+  using Entry = std::variant<Figure, Detail, Parts, RunInputs, NamedTable, Lines>;
+  std::vector<Entry> entries = {};
   // Values of the cluster that nobody has measured or published: "PART: KEY = VALUE: SOURCE".
   std::vector<std::string> estimates = {};
   std::vector<std::string> notes = {};
@@ -90,13 +91,9 @@ struct Document {
 
   // Adds a figure without a label.
   void add(std::string key, CellValue value, Shown in = Shown::All);
-  void add(Figure figure) { entries.emplace_back(std::move(figure)); }
+  void add(Entry entry) { entries.push_back(std::move(entry)); }
   // Adds a value of JSON alone.
   void add_detail(std::string key, nlohmann::ordered_json value);
-  void add(Parts parts) { entries.emplace_back(std::move(parts)); }
-  void add(RunInputs inputs) { entries.emplace_back(std::move(inputs)); }
-  void add(NamedTable table) { entries.emplace_back(std::move(table)); }
-  void add(Lines lines) { entries.emplace_back(std::move(lines)); }
   // Adds a table, whose title is `above`, apart from what it follows.
   void add_table(std::string above, Table table, Shown shown = Shown::People, std::string key = "");
   // Adds a figure that the page alone shows, large.

@@ -193,10 +193,6 @@ std::string to_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-std::string render_json(const Table& table) {
-  return to_text(to_json(table));
-}
-
 std::string render(const Table& table, Format format) {
   switch (format) {
     case Format::Table:
@@ -204,7 +200,7 @@ std::string render(const Table& table, Format format) {
     case Format::Csv:
       return render_csv(table);
     case Format::Json:
-      return render_json(table);
+      return to_text(to_json(table));
   }
   CHECK(false, "unknown format");
 }

@@ -132,8 +132,7 @@ enum class HeaderMark { None, Hash };
 [[nodiscard]] std::string render_text(const Table& table, HeaderMark mark = HeaderMark::None);
 // RFC 4180, except that lines end in \n: a header of keys, fields quoted where needed.
 [[nodiscard]] std::string render_csv(const Table& table);
-// An array of objects, keys in column order.
-[[nodiscard]] std::string render_json(const Table& table);
+// JSON is an array of objects, keys in column order.
 [[nodiscard]] std::string render(const Table& table, Format format);
 
 }  // namespace trainyard
