@@ -86,7 +86,7 @@ PlanRequest read_plan_request(const OptionReader& reader) {
   request.min_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
-  request.format = static_cast<PlanFormat>(reader.choice("format"));
+  request.format = reader.word("format");
   request.output = output_file(reader, "output");
   request.graph_output = output_file(reader, "graph-out");
   check_distinct_files({{"output", request.output}, {"graph-out", request.graph_output}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON values of cells and tables.
+// JSON values of cells and tables. Only for .cpp files: the JSON library is large.
 #pragma once
 
 #include <nlohmann/json.hpp>

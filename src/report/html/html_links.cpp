@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "parallelism/run/resources.h"
+#include "report/formats/json.h"
 #include "sim/check.h"
 #include "topology/graph/switch_graph.h"
 

@@ -4,11 +4,11 @@
 // figure of it.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
 #include "parallelism/traffic/link_traffic.h"
-#include "report/formats/json.h"
 #include "sim/units.h"
 #include "topology/graph/topology.h"
 
@@ -19,10 +19,10 @@ struct HtmlLinks {
   // Units that any traffic passes: objects of `name`, `level` (0: servers; switches from 1, their
   // tier and one; NVSwitches of racks the same) and `inside`, an array of [resource, busiest, mean]
   // of its own links, as shares of the time.
-  Json units = Json::array();
+  nlohmann::ordered_json units = nlohmann::ordered_json::array();
   // [from, to, forth, back, links]: the indices of two units, the share of the time of the busiest
   // link in each direction, and the number of links in the direction with more.
-  Json edges = Json::array();
+  nlohmann::ordered_json edges = nlohmann::ordered_json::array();
 };
 
 // Draws traffic in a run of that time, which is positive.

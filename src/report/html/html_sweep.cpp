@@ -11,6 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include "report/formats/json.h"
+
 namespace trainyard {
 namespace {
 

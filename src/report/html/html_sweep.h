@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "report/formats/json.h"
 #include "report/formats/table.h"
 
 namespace trainyard {
@@ -25,7 +25,7 @@ struct HtmlSweep {
   std::vector<Key> keys = {};
   std::vector<Figure> figures = {};
   // Objects of `keys`, the index of the value of each key, and `figures`, numbers or null.
-  Json rows = Json::array();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   // The choice to begin with: keys of the axes, the figure of the lines, and what it is traded for.
   std::size_t x = 0;
   std::size_t y = 0;

@@ -5,17 +5,18 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "report/formats/json.h"
 #include "sim/trace.h"
 
 namespace trainyard {
 
 struct HtmlTimeline {
   std::string note = {};
-  Json tracks = Json::array();  // Objects of `group`, `name` and `count`, the number of spans.
+  // Objects of `group`, `name` and `count`, the number of spans.
+  nlohmann::ordered_json tracks = nlohmann::ordered_json::array();
   std::vector<std::string> names = {};
   std::string encoded = {};  // The spans of all tracks, one track after the other.
 };

@@ -31,11 +31,11 @@ TEST_CASE("servers and switches are units, with their own links inside", "[html-
   const HtmlLinks made = html_links(topology, traffic, time);
   double max = 0.0;
   int servers = 0;
-  for (const Json& unit : made.units) {
+  for (const nlohmann::ordered_json& unit : made.units) {
     const bool is_server = unit["level"] == 0;
     servers += is_server ? 1 : 0;
     REQUIRE(unit["inside"].size() == (is_server ? 1U : 0U));
-    for (const Json& inside : unit["inside"]) {
+    for (const nlohmann::ordered_json& inside : unit["inside"]) {
       REQUIRE(inside[0] == "nvlink");
       REQUIRE(inside[2].get<double>() <= inside[1].get<double>());
       max = std::max(max, inside[1].get<double>());
@@ -45,7 +45,7 @@ TEST_CASE("servers and switches are units, with their own links inside", "[html-
   REQUIRE(made.units.front()["name"] == "server0");
   // Each of eight rails has a leaf.
   REQUIRE(made.edges.size() == 4 * 8);
-  for (const Json& edge : made.edges) {
+  for (const nlohmann::ordered_json& edge : made.edges) {
     REQUIRE(edge[4] == 1);
     REQUIRE(made.units[edge[0].get<std::size_t>()]["level"] !=
             made.units[edge[1].get<std::size_t>()]["level"]);
