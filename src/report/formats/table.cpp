@@ -105,6 +105,14 @@ Column column(std::string name, std::string key, Align align, std::string unit) 
   return {.name = std::move(name), .key = std::move(key), .align = align, .unit = std::move(unit)};
 }
 
+std::vector<Column> key_columns(std::initializer_list<const char*> keys) {
+  std::vector<Column> columns;
+  for (const char* const key : keys) {
+    columns.push_back(column(key, key));
+  }
+  return columns;
+}
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   CHECK(!columns_.empty(), "a table needs a column");
 }

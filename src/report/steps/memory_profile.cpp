@@ -10,8 +10,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
-
 std::string key_of(MemoryClass memory_class) {
   std::string key(to_string(memory_class));
   std::replace(key.begin(), key.end(), ' ', '_');
@@ -21,9 +19,7 @@ std::string key_of(MemoryClass memory_class) {
 }  // namespace
 
 std::string memory_profile_csv(const StepMemory& memory) {
-  std::vector<Column> columns{{.name = "rank", .key = "rank"},
-                              {.name = "position", .key = "position"},
-                              {.name = "moment", .key = "moment"}};
+  std::vector<Column> columns = key_columns({"rank", "position", "moment"});
   for (const MemoryClass each : kMemoryClasses) {
     columns.push_back({.name = key_of(each), .key = key_of(each)});
   }
@@ -33,8 +29,7 @@ std::string memory_profile_csv(const StepMemory& memory) {
       std::vector<Cell> cells{Cell::count(rank.rank), Cell::count(moment.position),
                               Cell::of(moment.where())};
       for (const MemoryClass each : kMemoryClasses) {
-        const double size = static_cast<double>(moment.use[each].count()) / kBytesPerGib;
-        cells.push_back({"", size});
+        cells.push_back({"", gibibytes(moment.use[each])});
       }
       table.add_row(std::move(cells));
     }
