@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/jobs.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
@@ -54,6 +55,24 @@ struct JobsRequest {
 std::optional<int> server_in(std::string_view text) {
   const std::optional<int> server = number_in<int>(text);
   return server && text.front() != '-' && *server <= kMaxServer ? server : std::nullopt;
+}
+
+// "0-3,8": {0, 1, 2, 3, 8}; nothing for anything else. Ranges rise.
+std::vector<int> parse_servers(std::string_view text) {
+  std::vector<int> servers;
+  for (const std::string& part : split_list(text)) {
+    const std::size_t dash = part.find('-');
+    const auto first = server_in(std::string_view(part).substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : server_in(std::string_view(part).substr(dash + 1));
+    if (!first || !last || *last < *first) {
+      return {};
+    }
+    for (int server = *first; server <= *last; ++server) {
+      servers.push_back(server);
+    }
+  }
+  return servers;
 }
 
 JobRequest job_of(const std::string& text) {
@@ -180,23 +199,6 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
 }
 
 }  // namespace
-
-std::vector<int> parse_servers(std::string_view text) {
-  std::vector<int> servers;
-  for (const std::string& part : split_list(text)) {
-    const std::size_t dash = part.find('-');
-    const auto first = server_in(std::string_view(part).substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : server_in(std::string_view(part).substr(dash + 1));
-    if (!first || !last || *last < *first) {
-      return {};
-    }
-    for (int server = *first; server <= *last; ++server) {
-      servers.push_back(server);
-    }
-  }
-  return servers;
-}
 
 Command jobs_command() {
   return {

@@ -108,8 +108,6 @@ struct NamedFile {
 };
 void check_distinct_files(const std::vector<NamedFile>& files);
 
-// The same file, by whatever path; both may be missing.
-[[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
 // Refuses an output that is what option `input` of the command reads: the value is a file, a folder
 // of files, a name in configs, or has such a one in it ("server=FILE", "FILE@0-3"). Options that
 // read nothing pass.
