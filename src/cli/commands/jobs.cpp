@@ -44,7 +44,7 @@ struct JobRequest {
 
 struct JobsRequest {
   InputNames inputs;
-  std::vector<JobRequest> jobs;
+  std::vector<JobRequest> jobs = {};
   int steps = 3;
   Fidelity fidelity = Fidelity::Flow;
   std::size_t links = 5;
@@ -91,7 +91,6 @@ JobRequest job_of(const std::string& text) {
 JobsRequest read_jobs_request(const OptionReader& reader) {
   JobsRequest request{
       .inputs = read_input_names(reader),
-      .jobs = {},
       .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
       .fidelity = *read_engine(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),

@@ -194,7 +194,6 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .seed_of_routing = cluster.routing.seed,
                        .fingerprint = run.fingerprint,
                        .summary = summarise(cluster.topology, spec, run, request.links),
-                       .notes = {},
                        .inputs = traffic_inputs(request, cluster),
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);

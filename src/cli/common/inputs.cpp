@@ -83,7 +83,11 @@ Inputs load_inputs(const InputNames& names, spdlog::logger& log) {
 
 RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
   RunInputs inputs = run_inputs(cluster, names.settings());
-  inputs.options = machine_options(cluster, names.overrides);
+  inputs.options = {{"nodes", std::to_string(cluster.nodes)},
+                    {"gpus_per_node", std::to_string(cluster.gpus_per_node)}};
+  if (const auto& pulls = names.overrides.pulls; !pulls.empty()) {
+    inputs.options.emplace_back("pull", fmt::format("{}", fmt::join(pulls, " ")));
+  }
   return inputs;
 }
 

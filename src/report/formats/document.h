@@ -75,7 +75,7 @@ struct NamedTable {
 // Lines below a title, for what is no table. Only the text has them.
 struct Lines {
   std::string title;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = {};
 };
 
 struct Document {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/formats/run_inputs.h"
 
-#include <spdlog/fmt/fmt.h>
-#include <spdlog/fmt/ranges.h>
+#include <utility>
 
 #include "parallelism/run/resources.h"
 
@@ -15,17 +14,6 @@ RunInputs run_inputs(const Cluster& cluster, std::vector<std::string> settings) 
     inputs.resources.emplace_back(resource.key, resource.value);
   }
   return inputs;
-}
-
-std::vector<std::pair<std::string, std::string>> machine_options(
-    const Cluster& cluster, const ClusterOverrides& overrides) {
-  std::vector<std::pair<std::string, std::string>> options{
-      {"nodes", std::to_string(cluster.nodes)},
-      {"gpus_per_node", std::to_string(cluster.gpus_per_node)}};
-  if (!overrides.pulls.empty()) {
-    options.emplace_back("pull", fmt::format("{}", fmt::join(overrides.pulls, " ")));
-  }
-  return options;
 }
 
 }  // namespace trainyard

@@ -22,8 +22,5 @@ struct RunInputs {
 
 // Settings and links.
 [[nodiscard]] RunInputs run_inputs(const Cluster& cluster, std::vector<std::string> settings);
-// The servers and what is pulled of them.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> machine_options(
-    const Cluster& cluster, const ClusterOverrides& overrides);
 
 }  // namespace trainyard

@@ -211,10 +211,7 @@ HtmlTable html_estimates(const std::vector<std::string>& lines) {
 }
 
 HtmlReport html_page(const Document& document) {
-  HtmlReport page{.title = document.title,
-                  .subtitle = document.subtitle,
-                  .summary = {},
-                  .notes = document.notes};
+  HtmlReport page{.title = document.title, .subtitle = document.subtitle, .notes = document.notes};
   for (const auto& entry : document.entries) {
     std::visit(PageForm{page}, entry);
   }

@@ -34,13 +34,13 @@ struct HtmlPoint {
 
 struct HtmlCurve {
   std::string name;
-  std::vector<HtmlPoint> points;
+  std::vector<HtmlPoint> points = {};
 };
 
 // Lines over one axis.
 struct HtmlLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // Points by x, rising.
+  std::vector<std::pair<double, double>> points = {};  // Points by x, rising.
 };
 
 struct HtmlChart {
@@ -50,14 +50,14 @@ struct HtmlChart {
   std::string y_label;
   bool is_x_log = false;   // Then no x is zero or less.
   bool has_steps = false;  // y stays until the next x.
-  std::vector<HtmlLine> lines;
+  std::vector<HtmlLine> lines = {};
 };
 
 struct HtmlReport {
   std::string title;
   std::string subtitle;
-  std::vector<std::pair<std::string, std::string>> summary;     // Label and value.
-  std::vector<std::pair<std::string, SimTime>> breakdown = {};  // May be empty, as all below.
+  std::vector<std::pair<std::string, std::string>> summary = {};  // Label and value.
+  std::vector<std::pair<std::string, SimTime>> breakdown = {};    // May be empty, as all below.
   std::vector<HtmlCurve> curves = {};
   std::vector<HtmlChart> charts = {};
   HtmlSweep sweep = {};

@@ -70,7 +70,7 @@ std::string way_of(const ComparedTime& time) {
 }
 
 Lines changes(const std::string& title, const std::vector<ComparedValue>& values) {
-  Lines lines{.title = title, .lines = {}};
+  Lines lines{.title = title};
   const auto or_nothing = [](const std::string& text) { return text.empty() ? "nothing" : text; };
   for (const ComparedValue& value : values) {
     lines.lines.push_back(
