@@ -26,7 +26,6 @@
 #include "network/traffic/traffic_spec.h"
 #include "network/traffic/traffic_summary.h"
 #include "report/formats/output.h"
-#include "report/formats/run_inputs.h"
 #include "report/results/traffic_report.h"
 #include "sim/config.h"
 #include "sim/config_error.h"

@@ -17,7 +17,6 @@
 #include <variant>
 #include <vector>
 
-#include "report/formats/run_inputs.h"
 #include "report/formats/table.h"
 #include "sim/units.h"
 
@@ -55,6 +54,17 @@ struct Parts {
   std::vector<NamedTime> times;
   TimeUnit unit = TimeUnit::Seconds;
   std::optional<int> rank = {};  // The rank whose parts they are, where ranks differ.
+};
+
+// The inputs of a run, as its JSON says: so that two results can be compared without the files that
+// they came from (cli/compare/comparisons.h).
+struct RunInputs {
+  std::vector<std::string> settings = {};  // "key.path=value", as --set had them.
+  // Other options that decide the machine or its software: "nodes" and "2".
+  std::vector<std::pair<std::string, std::string>> options = {};
+  // Rates of the cluster's links, by resource (parallelism/run/resources.h), and of its GPUs: "nic"
+  // and "48 GB/s".
+  std::vector<std::pair<std::string, std::string>> resources = {};
 };
 
 struct NamedTable {

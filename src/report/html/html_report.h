@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "report/formats/run_inputs.h"
 #include "report/formats/table.h"
 #include "report/html/html_links.h"
 #include "report/html/html_sweep.h"
@@ -67,6 +66,8 @@ struct HtmlReport {
   std::vector<std::string> notes = {};
 };
 
+struct Document;
+struct RunInputs;
 // Tables of the inputs, key and value, and of the estimates of the cluster, with their sources
 // (Document::estimates).
 [[nodiscard]] HtmlTable html_inputs(const RunInputs& inputs);
@@ -74,7 +75,6 @@ struct HtmlReport {
 
 // A document as a page: figures with a label, parts, tables, notes. A command adds what only a page
 // has, such as a timeline.
-struct Document;
 [[nodiscard]] HtmlReport html_page(const Document& document);
 
 struct HtmlTemplate {
