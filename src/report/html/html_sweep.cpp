@@ -54,8 +54,8 @@ std::size_t different_rows(const std::vector<const Cells*>& rows,
 
 // Returns what varies, and as many more columns as it takes for each row to have a place of its
 // own.
-std::vector<std::size_t> key_columns(const Table& table, const std::vector<const Cells*>& rows,
-                                     std::size_t varied) {
+std::vector<std::size_t> columns_of_keys(const Table& table, const std::vector<const Cells*>& rows,
+                                         std::size_t varied) {
   std::vector<std::size_t> keys;
   for (std::size_t column = 0; column < varied; ++column) {
     keys.push_back(column);
@@ -190,7 +190,7 @@ HtmlSweep html_sweep(const Table& table, std::size_t varied) {
   if (rows.empty()) {
     return sweep;
   }
-  const std::vector<std::size_t> keys = key_columns(table, rows, varied);
+  const std::vector<std::size_t> keys = columns_of_keys(table, rows, varied);
   const std::vector<std::size_t> figures = figure_columns(table, rows, keys, varied);
   for (const std::size_t column : keys) {
     sweep.keys.push_back(key_of(table.columns()[column], rows, column));
