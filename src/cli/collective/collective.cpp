@@ -185,13 +185,6 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   return report;
 }
 
-std::string trace_of(const Cluster& cluster, CollectiveJob job) {
-  TraceRecorder recorder;
-  job.trace = &recorder;
-  (void)run_collective(cluster, job);
-  return chrome_trace(recorder);
-}
-
 // Takes away the runs that never were complete, and says why.
 void leave_out_broken(std::vector<CollectiveJob>& jobs, std::vector<CollectiveResult>& results,
                       spdlog::logger& log) {
@@ -212,10 +205,13 @@ void leave_out_broken(std::vector<CollectiveJob>& jobs, std::vector<CollectiveRe
   results.resize(kept);
 }
 
-void write_files(const CollectiveRequest& request, const Cluster& cluster, const CollectiveJob& job,
+void write_files(const CollectiveRequest& request, const Cluster& cluster, CollectiveJob job,
                  const CollectiveResult& result) {
   if (request.trace) {
-    write_file(*request.trace, trace_of(cluster, job));
+    TraceRecorder recorder;
+    job.trace = &recorder;
+    (void)run_collective(cluster, job);
+    write_file(*request.trace, chrome_trace(recorder));
   }
   write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
 }

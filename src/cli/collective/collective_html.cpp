@@ -34,7 +34,7 @@ std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
     if (found != curves.end()) {
       return *found;
     }
-    curves.push_back({.name = name, .points = {}});
+    curves.push_back({.name = name});
     return curves.back();
   };
   for (const CollectiveRow& row : report.rows) {

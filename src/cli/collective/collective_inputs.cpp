@@ -93,21 +93,15 @@ std::optional<MeasuredTable> load_table(const CollectiveRequest& request, const 
   return table;
 }
 
-std::vector<Bytes> table_sizes(const MeasuredTable& table) {
-  std::vector<Bytes> sizes;
-  for (const MeasuredRow& row : table.rows) {
-    sizes.push_back(row.size);
-  }
-  return sizes;
-}
-
 // As the user asks for them, not yet rounded.
 std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
                                 const std::optional<MeasuredTable>& measured) {
   const bool sweep = request.min_size || request.greatest_size || request.factor;
   std::vector<Bytes> sizes;
   if (measured) {
-    sizes = table_sizes(*measured);
+    for (const MeasuredRow& row : measured->rows) {
+      sizes.push_back(row.size);
+    }
   }
   if (measured && !sweep) {
     return sizes;
@@ -191,6 +185,28 @@ std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int r
   return msccl_schedule(algorithm, file);
 }
 
+// Throws where the request names an algorithm that the cluster cannot run.
+std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
+                                           const Cluster& cluster) {
+  if (request.algorithms.empty()) {
+    return {};  // NCCL chooses.
+  }
+  const Routing routing(cluster.topology, cluster.routing);
+  std::vector<Algorithm> runnable;
+  for (const Algorithm algorithm : request.algorithms) {
+    const std::optional<std::string> error = placement_error(cluster, routing, algorithm);
+    if (error && !request.auto_algorithms) {
+      throw ConfigError(
+          fmt::format("--algo: expected an algorithm that the cluster can run, found \"{}\": {}",
+                      to_string(algorithm), *error));
+    }
+    if (!error) {
+      runnable.push_back(algorithm);
+    }
+  }
+  return runnable;
+}
+
 }  // namespace
 
 void keep_first_ranks(Cluster& cluster, int ranks) {
@@ -261,44 +277,17 @@ std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
   return sizes;
 }
 
-std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
-                                           const Cluster& cluster) {
-  if (request.algorithms.empty()) {
-    return {};  // NCCL chooses.
-  }
-  const Routing routing(cluster.topology, cluster.routing);
-  std::vector<Algorithm> runnable;
-  for (const Algorithm algorithm : request.algorithms) {
-    const std::optional<std::string> error = placement_error(cluster, routing, algorithm);
-    if (error && !request.auto_algorithms) {
-      throw ConfigError(
-          fmt::format("--algo: expected an algorithm that the cluster can run, found \"{}\": {}",
-                      to_string(algorithm), *error));
-    }
-    if (!error) {
-      runnable.push_back(algorithm);
-    }
-  }
-  return runnable;
-}
-
 CollectiveInputs load_collective_inputs(const CollectiveRequest& request, spdlog::logger& log) {
   std::vector<std::string> notes;
-  Cluster cluster = load_ranks(request, notes, log);
-  std::vector<Algorithm> algorithms = runnable_algorithms(request, cluster);
-  const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
-  const auto ranks = static_cast<int>(cluster.gpus.size());
-  std::optional<TrafficMatrix> matrix = load_matrix(request, ranks, notes);
-  std::unique_ptr<Schedule> imported = load_algorithm(request, ranks, notes);
-  std::vector<Bytes> sizes =
-      matrix ? std::vector{matrix->largest()} : message_sizes(request, ranks, measured, notes);
-  return {.cluster = std::move(cluster),
-          .measured = measured,
-          .matrix = std::move(matrix),
-          .algorithms = std::move(algorithms),
-          .imported = std::move(imported),
-          .sizes = std::move(sizes),
-          .notes = std::move(notes)};
+  CollectiveInputs inputs{.cluster = load_ranks(request, notes, log)};
+  inputs.algorithms = runnable_algorithms(request, inputs.cluster);
+  inputs.measured = load_table(request, inputs.cluster, notes);
+  inputs.matrix = load_matrix(request, inputs.ranks(), notes);
+  inputs.imported = load_algorithm(request, inputs.ranks(), notes);
+  inputs.sizes = inputs.matrix ? std::vector{inputs.matrix->largest()}
+                               : message_sizes(request, inputs.ranks(), inputs.measured, notes);
+  inputs.notes = std::move(notes);
+  return inputs;
 }
 
 CollectiveJob plain_job(const CollectiveRequest& request, const CollectiveInputs& inputs,

@@ -22,13 +22,13 @@ namespace trainyard {
 
 struct CollectiveInputs {
   Cluster cluster;  // Cut to the ranks that take part; its topology stays whole.
-  std::optional<MeasuredTable> measured;
-  std::optional<TrafficMatrix> matrix;
+  std::optional<MeasuredTable> measured = {};
+  std::optional<TrafficMatrix> matrix = {};
   // Those of the request; of `auto` only those that the cluster can run.
-  std::vector<Algorithm> algorithms;
-  std::unique_ptr<Schedule> imported;  // The algorithm of a file.
-  std::vector<Bytes> sizes;            // Ascending, each once, at least one.
-  std::vector<std::string> notes;      // What a reader of the results should know about the above.
+  std::vector<Algorithm> algorithms = {};
+  std::unique_ptr<Schedule> imported = {};  // The algorithm of a file.
+  std::vector<Bytes> sizes = {};            // Ascending, each once, at least one.
+  std::vector<std::string> notes = {};  // What a reader of the results should know about the above.
 
   [[nodiscard]] int ranks() const { return static_cast<int>(cluster.gpus.size()); }
   // Runs of each size.
@@ -48,9 +48,6 @@ void keep_first_ranks(Cluster& cluster, int ranks);
 [[nodiscard]] std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
                                                const std::optional<MeasuredTable>& measured,
                                                std::vector<std::string>& notes);
-// Throws where the request names an algorithm that the cluster cannot run.
-[[nodiscard]] std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
-                                                         const Cluster& cluster);
 // Turns a table of another number of ranks into what the same bus bandwidth gives on `ranks`.
 void rescale(MeasuredTable& table, Operation operation, int ranks);
 

@@ -32,11 +32,6 @@ struct Prepared {
   nccl::Communicator communicator;
 };
 
-// "NCCL_ALGO=Ring NCCL_PROTO=LL".
-std::string forced_text(const NcclChoice& choice) {
-  return choice.options.environment.selection.text();
-}
-
 bool is_available(const nccl::Communicator& communicator, nccl::Function function,
                   const NcclChoice& choice) {
   for (const nccl::Algorithm algorithm : nccl::kAlgorithms) {
@@ -90,7 +85,8 @@ std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& c
     const bool left_out = forced && !is_available(one.communicator, *function, *one.choice);
     if (left_out) {
       notes.push_back(fmt::format("left out: {}, which NCCL does not have for {} here",
-                                  forced_text(*one.choice), to_string(*function)));
+                                  one.choice->options.environment.selection.text(),
+                                  to_string(*function)));
     }
     return left_out;
   });
@@ -183,16 +179,15 @@ std::optional<Intervals> intervals_of(const CollectiveRequest& request) {
   return Intervals::load(intervals_file());
 }
 
-unsigned workers_of(unsigned threads, std::size_t sizes) {
-  const unsigned all = threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : threads;
-  return static_cast<unsigned>(std::min<std::size_t>(all, sizes));
-}
-
 // A timer is of one thread and keeps what sizes share, so each works through every so many sizes.
 // Sends and receives on ports are a formula, of which all but the sizes is computed once.
 std::size_t timers_of(const CollectiveRequest& request, std::size_t sizes) {
-  const bool is_formula = !nccl::function_of(request.operation) && !request.runtime.engine;
-  return is_formula ? 1 : workers_of(request.threads, sizes);
+  if (!nccl::function_of(request.operation) && !request.runtime.engine) {
+    return 1;
+  }
+  const std::size_t threads =
+      request.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : request.threads;
+  return std::min(threads, sizes);
 }
 
 // Size by size, the choices in their order.
@@ -309,14 +304,6 @@ void write_files(const CollectiveRequest& request, const Cluster& cluster, const
   }
   write_packet_files(request.packet, cluster.topology, row.engine->port_counters,
                      row.engine->samples);
-}
-
-void append_once(const std::vector<std::string>& more, std::vector<std::string>& notes) {
-  for (const std::string& note : more) {
-    if (std::ranges::find(notes, note) == notes.end()) {
-      notes.push_back(note);
-    }
-  }
 }
 
 // One note for each reason, with the sizes that it is of.

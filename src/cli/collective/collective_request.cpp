@@ -96,16 +96,6 @@ Options collective_runtime() {
   return rows;
 }
 
-void check_files(const CollectiveRequest& request) {
-  check_distinct_files(
-      {{"output", request.output},
-       {"trace", request.trace},
-       {"plot", request.plot},
-       {"report", request.report ? std::optional(request.report->file) : std::nullopt},
-       {"counters", request.packet.counters_file},
-       {"samples", request.packet.samples_file}});
-}
-
 }  // namespace
 
 Options collective_arguments() {
@@ -205,7 +195,12 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.compare = reader.given("compare");
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
-  check_files(request);
+  check_distinct_files({{"output", request.output},
+                        {"trace", request.trace},
+                        {"plot", request.plot},
+                        {"report", reader.text("report")},
+                        {"counters", request.packet.counters_file},
+                        {"samples", request.packet.samples_file}});
   return request;
 }
 

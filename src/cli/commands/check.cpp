@@ -36,7 +36,8 @@ Examples:
   trainyard check dgx-h100 --nodes 64 --pull leaf0,spine1
 )";
 
-enum class FileKind { Cluster, Server, Hardware, Unknown };
+// The folders of configs whose files are checked, which name the kinds of these.
+constexpr std::array<std::string_view, 3> kKinds{"clusters", "hardware", "servers"};
 
 // Counts what it prints.
 class Findings {
@@ -70,30 +71,25 @@ class Findings {
   std::array<int, 3> counts_ = {};
 };
 
-// Tells the kind by the folder or, elsewhere, by a key that only files of one kind have.
-FileKind kind_of(const std::filesystem::path& file) {
+// Tells the kind by the folder or, elsewhere, by a key that only files of one kind have; empty if
+// there is none.
+std::string_view kind_of(const std::filesystem::path& file) {
   const std::string folder = std::filesystem::absolute(file).parent_path().filename().string();
-  if (folder == "clusters") {
-    return FileKind::Cluster;
-  }
-  if (folder == "servers") {
-    return FileKind::Server;
-  }
-  if (folder == "hardware") {
-    return FileKind::Hardware;
+  if (const auto kind = std::ranges::find(kKinds, folder); kind != kKinds.end()) {
+    return *kind;
   }
   ConfigDocument document = ConfigDocument::load(file);
   const ConfigNode root = document.root();
   const auto has = [&](std::string_view key) { return root.is_map() && root.optional(key); };
   if (has("server") || has("servers") || has("nodes")) {
-    return FileKind::Cluster;
+    return "clusters";
   }
   for (const std::string_view key : {"gpus", "links", "nics", "switches", "cpus"}) {
     if (has(key) && root.required(key).is_map()) {
-      return FileKind::Hardware;
+      return "hardware";
     }
   }
-  return has("template") ? FileKind::Server : FileKind::Unknown;
+  return has("template") ? "servers" : "";
 }
 
 void require_readable(const std::filesystem::path& file) {
@@ -129,21 +125,17 @@ void report(const std::filesystem::path& file, const Cluster& cluster, Findings&
 void check_file(const std::filesystem::path& file, const Catalogue& catalogue,
                 const ClusterOverrides& overrides, Findings& findings) {
   try {
-    switch (kind_of(file)) {
-      case FileKind::Cluster:
-        report(file, load_cluster(file, catalogue, overrides), findings);
-        break;
-      case FileKind::Server:
-        report(file, cluster_of_server(file, catalogue), findings);
-        break;
-      case FileKind::Hardware:  // Its parts name those of its neighbours.
-        (void)Catalogue::load(file.parent_path());
-        break;
-      case FileKind::Unknown:
-        findings.add(file.string(), Severity::Error, "config",
-                     "expected a cluster (with the key server), a server (template) or a part of "
-                     "the catalogue (gpus, links, nics, switches), found none of them");
-        break;
+    const std::string_view kind = kind_of(file);
+    if (kind == "clusters") {
+      report(file, load_cluster(file, catalogue, overrides), findings);
+    } else if (kind == "servers") {
+      report(file, cluster_of_server(file, catalogue), findings);
+    } else if (kind == "hardware") {  // Its parts name those of its neighbours.
+      (void)Catalogue::load(file.parent_path());
+    } else {
+      findings.add(file.string(), Severity::Error, "config",
+                   "expected a cluster (with the key server), a server (template) or a part of "
+                   "the catalogue (gpus, links, nics, switches), found none of them");
     }
   } catch (const ConfigError& error) {
     findings.add_mistake(file.string(), error.what());
@@ -152,7 +144,7 @@ void check_file(const std::filesystem::path& file, const Catalogue& catalogue,
 
 std::vector<std::filesystem::path> shipped_files() {
   std::vector<std::filesystem::path> files;
-  for (const std::string_view folder : {"hardware", "servers", "clusters"}) {
+  for (const std::string_view folder : kKinds) {
     if (!std::filesystem::is_directory(configs_folder() / folder)) {
       continue;
     }

@@ -44,9 +44,9 @@ Examples:
 
 struct Patient {
   std::string log;
-  std::optional<Cluster> cluster;  // Always there in the end.
-  std::vector<DoctorRun> runs;
-  std::vector<std::string> notes;
+  std::optional<Cluster> cluster = {};  // Always there in the end.
+  std::vector<DoctorRun> runs = {};
+  std::vector<std::string> notes = {};
   std::vector<std::string> wrong_results = {};
 };
 
@@ -185,8 +185,7 @@ void check_gpu(const DoctorLog& log, const Catalogue& catalogue, Patient& patien
 }
 
 Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
-  Patient patient{
-      .log = reader.required_text("file"), .cluster = std::nullopt, .runs = {}, .notes = {}};
+  Patient patient{.log = reader.required_text("file")};
   const ValidationCase item = read_item(reader, patient.notes);
   const std::optional<int> process = reader.integer("gpus-per-process", 1, 1'024);
   DoctorLog log =
@@ -218,7 +217,6 @@ Patient read_case(const OptionReader& reader, const Catalogue& catalogue) {
   }
   Patient patient{.log = file.string(),
                   .cluster = cluster_of(loaded.item, catalogue),
-                  .runs = {},
                   .notes = loaded.table.remarks};
   DoctorRun run{.item = loaded.item, .operation = loaded.operation, .points = {}};
   for (const ValidationRow& row : validation_rows(loaded)) {

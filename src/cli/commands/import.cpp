@@ -51,11 +51,7 @@ Imported import_text(const std::string& text, const std::string& file, const Cat
 }
 
 int run_import(const OptionReader& reader, std::ostream& out) {
-  const std::optional<std::string> given = reader.text("file");
-  if (!given) {
-    throw ConfigError("import: expected a file to read, found none; see trainyard import --help");
-  }
-  const std::string& file = *given;
+  const std::string file = reader.required_text("file", "a file to read");
   const ImportOptions parts{
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
   const std::optional<std::string> output = output_file(reader, "output");

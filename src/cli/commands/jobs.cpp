@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/jobs.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
@@ -16,7 +17,6 @@
 #include "parallelism/run/job_mix.h"
 #include "report/formats/document.h"
 #include "report/formats/output.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
@@ -44,7 +44,7 @@ struct JobRequest {
 
 struct JobsRequest {
   InputNames inputs;
-  std::vector<JobRequest> jobs;
+  std::vector<JobRequest> jobs = {};
   int steps = 3;
   Fidelity fidelity = Fidelity::Flow;
   std::size_t links = 5;
@@ -55,6 +55,24 @@ struct JobsRequest {
 std::optional<int> server_in(std::string_view text) {
   const std::optional<int> server = parse_number<int>(text);
   return server && text.front() != '-' && *server <= kMaxServer ? server : std::nullopt;
+}
+
+// "0-3,8": {0, 1, 2, 3, 8}; nothing for anything else. Ranges rise.
+std::vector<int> parse_servers(std::string_view text) {
+  std::vector<int> servers;
+  for (const std::string& part : split_list(text)) {
+    const std::size_t dash = part.find('-');
+    const auto first = server_in(std::string_view(part).substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : server_in(std::string_view(part).substr(dash + 1));
+    if (!first || !last || *last < *first) {
+      return {};
+    }
+    for (int server = *first; server <= *last; ++server) {
+      servers.push_back(server);
+    }
+  }
+  return servers;
 }
 
 JobRequest job_of(const std::string& text) {
@@ -73,15 +91,12 @@ JobRequest job_of(const std::string& text) {
 JobsRequest read_jobs_request(const OptionReader& reader) {
   JobsRequest request{
       .inputs = read_input_names(reader),
-      .jobs = {},
       .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
       .fidelity = *read_engine(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
       .output = output_file(reader, "output")};
-  if (!reader.given("job")) {
-    throw ConfigError("jobs: expected --job, found none; see trainyard jobs --help");
-  }
+  (void)reader.required_text("job");
   for (const std::string& text : reader.texts("job")) {
     request.jobs.push_back(job_of(text));
   }
@@ -183,23 +198,6 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
 }
 
 }  // namespace
-
-std::vector<int> parse_servers(std::string_view text) {
-  std::vector<int> servers;
-  for (const std::string& part : split_list(text)) {
-    const std::size_t dash = part.find('-');
-    const auto first = server_in(std::string_view(part).substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : server_in(std::string_view(part).substr(dash + 1));
-    if (!first || !last || *last < *first) {
-      return {};
-    }
-    for (int server = *first; server <= *last; ++server) {
-      servers.push_back(server);
-    }
-  }
-  return servers;
-}
 
 Command jobs_command() {
   return {

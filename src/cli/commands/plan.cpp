@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common/commands.h"
 
-#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -92,45 +91,23 @@ std::vector<PlannedCall> plan_calls(const PlanRequest& request,
   return calls;
 }
 
-std::string render(const PlanReport& report, PlanFormat format) {
-  switch (format) {
-    case PlanFormat::Table:
-      return render(document_of(report), Format::Table);
-    case PlanFormat::Json:
-      return render(document_of(report), Format::Json);
-    case PlanFormat::Info:
-      return render_plan_info(report);
-  }
-  CHECK(false, "unknown format");
-}
-
-// Each once, in order.
-void drop_repeated(std::vector<std::string>& notes) {
-  std::vector<std::string> kept;
-  for (const std::string& note : notes) {
-    if (std::find(kept.begin(), kept.end(), note) == kept.end()) {
-      kept.push_back(note);
-    }
-  }
-  notes = std::move(kept);
-}
-
 int run_plan(const OptionReader& reader, std::ostream& out) {
   PlanRequest request = read_plan_request(reader);
   const Machine machine = load_machine(request);
   const nccl::InitResult made = nccl::make_communicator(machine.nodes, request.nccl.init_options());
   PlanReport report{.source = machine.source, .communicator = made.communicator};
-  report.notes = request.nccl.notes;
-  report.calls = plan_calls(request, made.communicator, report.notes);
-  report.notes.insert(report.notes.end(), made.communicator.remarks.begin(),
-                      made.communicator.remarks.end());
-  drop_repeated(report.notes);
+  std::vector<std::string> notes = request.nccl.notes;
+  report.calls = plan_calls(request, made.communicator, notes);
+  append_once(notes, report.notes);
+  append_once(made.communicator.remarks, report.notes);
   if (request.graph_output) {
     const auto kind = static_cast<std::size_t>(made.communicator.node_kind.front());
     write_file(*request.graph_output,
                nccl::write_graph_xml(nccl::graph_file(made.communicator.graphs[kind]), made.names));
   }
-  write_output(request.output, render(report, request.format), out);
+  const std::string text = request.format == "info" ? render_plan_info(report)
+                                                    : render(report, *parse_format(request.format));
+  write_output(request.output, text, out);
   return 0;
 }
 

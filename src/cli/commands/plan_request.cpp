@@ -9,25 +9,18 @@ namespace trainyard {
 namespace {
 
 // Those for which NCCL chooses an algorithm, in nccl-tests' order of names.
-std::vector<Operation> planned_operations() {
-  std::vector<Operation> operations;
-  for (const Operation operation : kOperations) {
-    if (nccl::function_of(operation)) {
-      operations.push_back(operation);
-    }
-  }
-  return operations;
-}
-
 std::vector<Operation> read_operations(const OptionReader& reader) {
   const std::string name = reader.text("operation").value_or("all");
-  std::vector<Operation> planned = planned_operations();
+  std::vector<Operation> planned;
+  std::vector<std::string> names{"all"};
+  for (const Operation operation : kOperations) {
+    if (nccl::function_of(operation)) {
+      planned.push_back(operation);
+      names.emplace_back(to_string(operation));
+    }
+  }
   if (name == "all") {
     return planned;
-  }
-  std::vector<std::string> names{"all"};
-  for (const Operation operation : planned) {
-    names.emplace_back(to_string(operation));
   }
   const std::optional<Operation> operation = parse_operation(name);
   if (operation && !nccl::function_of(*operation)) {
@@ -40,18 +33,6 @@ std::vector<Operation> read_operations(const OptionReader& reader) {
     fail_value("plan", fmt::format("one of {}", fmt::join(names, ", ")), name, names);
   }
   return {*operation};
-}
-
-void read_machine(const OptionReader& reader, PlanRequest& request) {
-  request.cluster = reader.text("cluster");
-  request.topology_file = reader.text("topo-file");
-  if (!request.cluster && !request.topology_file) {
-    throw ConfigError(
-        "plan: expected --cluster NAME|FILE or --topo-file FILE, found neither; see trainyard plan "
-        "--help");
-  }
-  request.overrides = cluster_overrides(reader);
-  request.ranks = reader.integer("ranks", 2, 1'000'000);
 }
 
 }  // namespace
@@ -81,12 +62,20 @@ Options plan_options() {
 PlanRequest read_plan_request(const OptionReader& reader) {
   PlanRequest request;
   request.operations = read_operations(reader);
-  read_machine(reader, request);
+  request.cluster = reader.text("cluster");
+  request.topology_file = reader.text("topo-file");
+  if (!request.cluster && !request.topology_file) {
+    throw ConfigError(
+        "plan: expected --cluster NAME|FILE or --topo-file FILE, found neither; see trainyard plan "
+        "--help");
+  }
+  request.overrides = cluster_overrides(reader);
+  request.ranks = reader.integer("ranks", 2, 1'000'000);
   request.nccl = read_nccl_options(reader, "--topo-file FILE");
   request.min_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
-  request.format = static_cast<PlanFormat>(reader.choice("format"));
+  request.format = reader.word("format");
   request.output = output_file(reader, "output");
   request.graph_output = output_file(reader, "graph-out");
   check_distinct_files({{"output", request.output}, {"graph-out", request.graph_output}});

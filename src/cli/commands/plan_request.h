@@ -14,8 +14,6 @@
 
 namespace trainyard {
 
-enum class PlanFormat { Table, Json, Info };
-
 struct PlanRequest {
   std::vector<Operation> operations;
   // One of the two.
@@ -28,7 +26,7 @@ struct PlanRequest {
   std::optional<Bytes> min_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
-  PlanFormat format = PlanFormat::Table;
+  std::string format;  // "table", "json" or "info".
   std::optional<std::string> output;
 };
 

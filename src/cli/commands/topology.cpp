@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -67,38 +66,31 @@ ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) 
   return server_outline(cluster.topology, ServerId(static_cast<std::uint32_t>(server)));
 }
 
-using Writer = std::string (*)(const Cluster& cluster, const Catalogue& catalogue,
-                               const OptionReader& reader);
-
-// The writers of --format, in the order of its choices.
-constexpr std::array<std::pair<std::string_view, Writer>, 6> kForms{
-    {{"table", [](const Cluster& cluster, const Catalogue&,
-                  const OptionReader&) { return render(document_of(cluster), Format::Table); }},
-     {"csv", [](const Cluster& cluster, const Catalogue&,
-                const OptionReader&) { return render(document_of(cluster), Format::Csv); }},
-     {"json",
-      [](const Cluster& cluster, const Catalogue&, const OptionReader&) {
-        Document document = document_of(cluster);
-        document.add_detail("graph", graph_json(cluster.topology));
-        return render(document, Format::Json);
-      }},
-     {"dot", [](const Cluster& cluster, const Catalogue&,
-                const OptionReader&) { return to_dot(cluster.topology); }},
-     {"nccl-xml",
-      [](const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader) {
-        return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
-      }},
-     {"smi", [](const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader) {
-        return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
-      }}}};
+std::string written(const std::string& form, const Cluster& cluster, const Catalogue& catalogue,
+                    const OptionReader& reader) {
+  if (form == "dot") {
+    return to_dot(cluster.topology);
+  }
+  if (form == "nccl-xml") {
+    return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
+  }
+  if (form == "smi") {
+    return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
+  }
+  Document document = document_of(cluster);
+  if (form == "json") {
+    document.add_detail("graph", graph_json(cluster.topology));
+  }
+  return render(document, *parse_format(form));
+}
 
 int run_topology(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const InputNames inputs = read_input_names(reader);
-  const Writer write = kForms.at(reader.choice("format")).second;
+  const std::string form = reader.word("format");
   const std::optional<std::string> file = output_file(reader, "output");
   const auto [catalogue, cluster] = load_cluster_inputs(inputs, log);
-  write_output(file, write(cluster, catalogue, reader), out);
+  write_output(file, written(form, cluster, catalogue, reader), out);
   return 0;
 }
 

@@ -26,7 +26,6 @@
 #include "network/traffic/traffic_spec.h"
 #include "network/traffic/traffic_summary.h"
 #include "report/formats/output.h"
-#include "report/formats/run_inputs.h"
 #include "report/results/traffic_report.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
@@ -67,11 +66,7 @@ struct TrafficRequest {
 TrafficRequest read_traffic_request(const OptionReader& reader) {
   TrafficRequest request;
   request.inputs = read_input_names(reader);
-  if (!reader.given("file")) {
-    throw ConfigError(
-        "traffic: expected a file of flows, found none; see trainyard traffic --help");
-  }
-  request.traffic = find_config("traffic", reader.required_text("file"));
+  request.traffic = find_config("traffic", reader.required_text("file", "a file of flows"));
   request.settings = reader.texts("set-traffic");
   check_keys("set-traffic", request.settings);
   request.seed = read_seed(reader);
@@ -198,7 +193,6 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .seed_of_routing = cluster.routing.seed,
                        .fingerprint = run.fingerprint,
                        .summary = summarise(cluster.topology, spec, run, request.links),
-                       .notes = {},
                        .inputs = traffic_inputs(request, cluster),
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);

@@ -27,7 +27,7 @@ using Values = std::map<std::uint32_t, std::vector<double>>;
 // The share of flows at or below each value, at most kMaxPoints of them.
 HtmlLine shares_of(const std::string& name, std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  HtmlLine line{.name = name, .points = {}};
+  HtmlLine line{.name = name};
   const std::size_t count = values.size();
   const std::size_t every = (count + kMaxPoints - 1) / kMaxPoints;
   for (std::size_t index = 0; index < count; index += every) {
@@ -46,8 +46,7 @@ HtmlChart shares_chart(const TrafficSpec& spec, const Values& values, const std:
                   .note = "Share of the flows that were complete at or below each value.",
                   .x_label = x_label,
                   .y_label = "share of flows",
-                  .has_steps = true,
-                  .lines = {}};
+                  .has_steps = true};
   double min = values.begin()->second.front();
   double max = min;
   for (const auto& [group, of_group] : values) {
@@ -92,15 +91,13 @@ void add_sizes(const TrafficSummary& summary, HtmlReport& html) {
   if (summary.all.bins.size() < 2) {
     return;
   }
-  HtmlChart chart{.title = "Slowdown by size",
-                  .note = "All flows, in decades of their size, drawn where these begin.",
-                  .x_label = "size of flows (B)",
-                  .y_label = "slowdown",
-                  .is_x_log = true,
-                  .lines = {{.name = "mean", .points = {}},
-                            {.name = "median", .points = {}},
-                            {.name = "99 %", .points = {}},
-                            {.name = "most", .points = {}}}};
+  HtmlChart chart{
+      .title = "Slowdown by size",
+      .note = "All flows, in decades of their size, drawn where these begin.",
+      .x_label = "size of flows (B)",
+      .y_label = "slowdown",
+      .is_x_log = true,
+      .lines = {{.name = "mean"}, {.name = "median"}, {.name = "99 %"}, {.name = "most"}}};
   for (const SizeBin& bin : summary.all.bins) {
     // The first bin begins at nothing: it is drawn where its last decade does.
     const double size = bin.below ? static_cast<double>(bin.below->count()) / 10.0

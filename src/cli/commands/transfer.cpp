@@ -113,76 +113,43 @@ std::vector<Transfer> flows_of(std::span<const Transfer> transfers, bool both_wa
 }
 
 // Runs of one command, one after the other.
-class Runs {
- public:
-  Runs(const Cluster& cluster, const TransferRequest& request)
-      : cluster_(cluster), request_(request) {}
-
-  // Nothing, and a complaint, if some never were complete.
-  std::optional<std::vector<SimTime>> times(const std::vector<Transfer>& transfers) {
-    last_ = time(transfers, request_.size);
-    return take(last_);
-  }
-  std::optional<SimTime> latency(const Transfer& transfer) {
-    const auto times = take(time({transfer}, kLatencySize));
-    return times ? std::optional(times->front()) : std::nullopt;
-  }
-
-  [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
-  // Returns the times of the last times().
-  [[nodiscard]] const TransferTimes& last() const { return last_; }
-
- private:
-  TransferTimes time(const std::vector<Transfer>& transfers, Bytes size) const {
-    return time_transfers(
-        cluster_, transfers,
-        {.size = size, .fidelity = request_.fidelity, .packet = request_.packet.options});
-  }
-  std::optional<std::vector<SimTime>> take(const TransferTimes& run) {
-    if (run.complaint) {
-      complaints_.push_back(*run.complaint);
-      return std::nullopt;
-    }
-    return run.times;
-  }
-
-  const Cluster& cluster_;
-  const TransferRequest& request_;
-  std::vector<std::string> complaints_;
-  TransferTimes last_;
-};
-
 Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
                const TransferRequest& request) {
   Result result;
-  Runs runs(cluster, request);
+  const auto time = [&](const std::vector<Transfer>& some, Bytes size) {
+    TransferTimes run = time_transfers(
+        cluster, some,
+        {.size = size, .fidelity = request.fidelity, .packet = request.packet.options});
+    if (run.complaint) {
+      result.complaints.push_back(*run.complaint);
+    }
+    return run;
+  };
+  if (request.all_at_once) {
+    result.last = time(flows_of(transfers, request.both_ways), request.size);
+    if (!result.last.complaint) {
+      result.total_gigabytes_per_second =
+          total_gigabytes_per_second(result.last.times, request.size);
+    }
+  }
   Routing routing(cluster.topology, cluster.routing);
   const std::size_t ways = request.both_ways ? 2 : 1;
-  std::optional<std::vector<SimTime>> together;
-  if (request.all_at_once) {
-    together = runs.times(flows_of(transfers, request.both_ways));
-    if (together) {
-      result.total_gigabytes_per_second = total_gigabytes_per_second(*together, request.size);
-    }
-  }
   for (std::size_t index = 0; index < transfers.size(); ++index) {
-    std::optional<std::vector<SimTime>> own;
     if (!request.all_at_once) {
-      own = runs.times(flows_of(std::span(&transfers[index], 1), request.both_ways));
-    } else if (together) {
-      const auto first = together->begin() + static_cast<std::ptrdiff_t>(index * ways);
-      own = std::vector<SimTime>(first, first + static_cast<std::ptrdiff_t>(ways));
+      result.last =
+          time(flows_of(std::span(&transfers[index], 1), request.both_ways), request.size);
     }
-    const std::optional<SimTime> latency = runs.latency(transfers[index]);
-    if (own && latency) {
-      result.rows.push_back({.transfer = transfers[index],
-                             .way = way_of(cluster, routing, transfers[index]),
-                             .gigabytes_per_second = total_gigabytes_per_second(*own, request.size),
-                             .latency = *latency});
+    const TransferTimes latency = time({transfers[index]}, kLatencySize);
+    if (result.last.complaint || latency.complaint) {
+      continue;
     }
+    const auto own =
+        std::span(result.last.times).subspan(request.all_at_once ? index * ways : 0, ways);
+    result.rows.push_back({.transfer = transfers[index],
+                           .way = way_of(cluster, routing, transfers[index]),
+                           .gigabytes_per_second = total_gigabytes_per_second(own, request.size),
+                           .latency = latency.times.front()});
   }
-  result.complaints = runs.complaints();
-  result.last = runs.last();
   return result;
 }
 
@@ -229,12 +196,11 @@ Document document_of(const Cluster& cluster, const TransferRequest& request, con
 }
 
 TransferRequest read_transfer_request(const OptionReader& reader) {
-  TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
-                          .both_ways = reader.given("both-ways"),
-                          .all_at_once = reader.given("all-at-once"),
-                          .fidelity = *read_engine(reader),
-                          .packet = {}};
-  request.packet = read_packet_options(reader);
+  const TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
+                                .both_ways = reader.given("both-ways"),
+                                .all_at_once = reader.given("all-at-once"),
+                                .fidelity = *read_engine(reader),
+                                .packet = read_packet_options(reader)};
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
     throw ConfigError(
         fmt::format("--{}: expected one run: --all-at-once beside --matrix, found many",

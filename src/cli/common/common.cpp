@@ -97,6 +97,14 @@ std::string counted(int count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+void append_once(const std::vector<std::string>& more, std::vector<std::string>& notes) {
+  for (const std::string& note : more) {
+    if (std::ranges::find(notes, note) == notes.end()) {
+      notes.push_back(note);
+    }
+  }
+}
+
 void run_tasks(std::size_t count, unsigned threads, std::string_view what,
                const std::function<void(std::size_t)>& task) {
   if (threads == 0) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hw/parts/catalogue.h"
 
@@ -36,6 +37,9 @@ void write_output(const std::optional<std::string>& file, const std::string& tex
 
 // "1 node", "2 nodes".
 [[nodiscard]] std::string counted(int count, std::string_view noun);
+
+// Appends those of `more` that are not there yet.
+void append_once(const std::vector<std::string>& more, std::vector<std::string>& notes);
 
 // Runs task(0) .. task(count - 1) on up to `threads` threads (0: as many as the machine has). If
 // one throws, the exception of the lowest index is thrown here after all have ended. Shows progress

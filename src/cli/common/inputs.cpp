@@ -81,9 +81,22 @@ Inputs load_inputs(const InputNames& names, spdlog::logger& log) {
                       .software = std::move(job.software)}};
 }
 
+RunInputs run_inputs(const Cluster& cluster, std::vector<std::string> settings) {
+  RunInputs inputs{.settings = std::move(settings)};
+  const LinkResources links(cluster.topology);
+  for (const Resource& resource : links.list()) {
+    inputs.resources.emplace_back(resource.key, resource.value);
+  }
+  return inputs;
+}
+
 RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
   RunInputs inputs = run_inputs(cluster, names.settings());
-  inputs.options = machine_options(cluster, names.overrides);
+  inputs.options = {{"nodes", std::to_string(cluster.nodes)},
+                    {"gpus_per_node", std::to_string(cluster.gpus_per_node)}};
+  if (const auto& pulls = names.overrides.pulls; !pulls.empty()) {
+    inputs.options.emplace_back("pull", fmt::format("{}", fmt::join(pulls, " ")));
+  }
   return inputs;
 }
 

@@ -16,7 +16,7 @@
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
-#include "report/formats/run_inputs.h"
+#include "report/formats/document.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -64,6 +64,8 @@ struct Inputs {
 [[nodiscard]] nccl::Profile load_profile(const std::optional<std::string>& file);
 [[nodiscard]] GpuRates load_gpu_rates(const std::optional<std::string>& file);
 
+// Settings and links of the cluster.
+[[nodiscard]] RunInputs run_inputs(const Cluster& cluster, std::vector<std::string> settings);
 // Settings, links, and the options that change the cluster, for a report.
 [[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
 

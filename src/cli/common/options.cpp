@@ -19,6 +19,15 @@ namespace {
 constexpr std::array<std::string_view, 5> kConfigs{"clusters", "workloads", "traffic", "transport",
                                                    "sweeps"};
 
+// The same file, by whatever path; both may be missing.
+bool is_same_file(const std::string& one, const std::string& other) {
+  std::error_code error;  // Ignored: a missing file equals no existing one.
+  const auto whole = [&](const std::string& file) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
+  };
+  return std::filesystem::equivalent(one, other, error) || whole(one) == whole(other);
+}
+
 bool is_read_as(const std::string& output, const std::string& value) {
   if (value.empty()) {
     return false;
@@ -55,11 +64,12 @@ std::optional<std::string> OptionReader::text(std::string_view name) const {
   return found != values_.end() ? std::optional(found->second.front()) : std::nullopt;
 }
 
-std::string OptionReader::required_text(std::string_view name) const {
+std::string OptionReader::required_text(std::string_view name, std::string_view expected) const {
   const std::optional<std::string> value = text(name);
   if (!value) {
-    throw ConfigError(fmt::format("{0}: expected --{1}, found none; see trainyard {0} --help",
-                                  command_.name, name));
+    throw ConfigError(
+        fmt::format("{0}: expected {1}, found none; see trainyard {0} --help", command_.name,
+                    expected.empty() ? fmt::format("--{}", name) : std::string(expected)));
   }
   return *value;
 }
@@ -267,14 +277,6 @@ void check_distinct_files(const std::vector<NamedFile>& files) {
       }
     }
   }
-}
-
-bool is_same_file(const std::string& one, const std::string& other) {
-  std::error_code error;  // Ignored: a missing file equals no existing one.
-  const auto whole = [&](const std::string& file) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
-  };
-  return std::filesystem::equivalent(one, other, error) || whole(one) == whole(other);
 }
 
 void check_not_read(const NamedFile& output, const Command& command, std::string_view input,

@@ -42,7 +42,9 @@ class OptionReader {
   [[nodiscard]] const Command& command() const { return command_; }
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
-  [[nodiscard]] std::string required_text(std::string_view name) const;
+  // Throws ConfigError where it is absent; `expected` says what it is: "a file to read".
+  [[nodiscard]] std::string required_text(std::string_view name,
+                                          std::string_view expected = "") const;
   [[nodiscard]] std::optional<int> integer(std::string_view name, int min, int max) const;
   // At least one byte.
   [[nodiscard]] std::optional<Bytes> message_size(std::string_view name) const;
@@ -97,8 +99,6 @@ struct NamedFile {
 };
 void check_distinct_files(const std::vector<NamedFile>& files);
 
-// The same file, by whatever path; both may be missing.
-[[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
 // Refuses an output that is what option `input` of the command reads: the value is a file, a folder
 // of files, a name in configs, or has such a one in it ("server=FILE", "FILE@0-3"). Options that
 // read nothing pass.

@@ -23,13 +23,8 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerations of the engine.
-constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
 constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
-template <typename Value, std::size_t count>
-std::string_view word_of(Value value, const std::array<std::string_view, count>& words) {
-  return words.at(static_cast<std::size_t>(value));
-}
 
 // Refuses the value `found` of the option if `text`, of which it is made, is no time.
 SimTime time_of(std::string_view option, const std::string& text, std::string_view expected,
@@ -241,7 +236,7 @@ std::string describe(const PacketRequest& request) {
       packet.marking ? packet.marking->name : ecn_names().at(static_cast<std::size_t>(packet.ecn));
   return fmt::format("{}congestion control {}, ECN {}, PFC {}, path MTU {}",
                      request.transport ? "transport " + *request.transport + ", " : "",
-                     control_name(packet), ecn, word_of(packet.pfc, kSwitch), packet.mtu.count()) +
+                     control_name(packet), ecn, packet.pfc ? "on" : "off", packet.mtu.count()) +
          (packet.fabric_credits > Bytes(0)
               ? fmt::format(", credits for {} a link", to_string(packet.fabric_credits))
               : "") +
@@ -249,13 +244,14 @@ std::string describe(const PacketRequest& request) {
               ? fmt::format(", credits inside servers for {} beyond a round trip",
                             to_string(packet.server_credits))
               : "") +
-         (packet.watchdog ? fmt::format(", watchdogs {} after {}",
-                                        word_of(packet.watchdog->action, kStormActions),
-                                        to_string(packet.watchdog->detection))
-                          : "") +
-         (packet.adaptive
-              ? fmt::format(", switches choose for each {}", word_of(packet.adaptive->unit, kUnits))
+         (packet.watchdog
+              ? fmt::format(", watchdogs {} after {}",
+                            kStormActions.at(static_cast<std::size_t>(packet.watchdog->action)),
+                            to_string(packet.watchdog->detection))
               : "") +
+         (packet.adaptive ? fmt::format(", switches choose for each {}",
+                                        kUnits.at(static_cast<std::size_t>(packet.adaptive->unit)))
+                          : "") +
          (packet.sends_again()
               ? fmt::format(", retransmission {}", row_of(packet.retransmission).name)
               : "") +

@@ -18,10 +18,10 @@
 
 #include "calibration/measured/trace_breakdown.h"
 #include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "parallelism/operators/step_parts.h"
 #include "parallelism/trace_import/kineto_events.h"
 #include "parallelism/workload/workload.h"
-#include "report/formats/run_inputs.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"

@@ -25,7 +25,6 @@
 #include "report/formats/output.h"
 #include "report/formats/trace.h"
 #include "report/steps/cost_report.h"
-#include "report/steps/memory_profile.h"
 #include "report/steps/step_report.h"
 #include "report/steps/step_trace.h"
 #include "sim/config_error.h"

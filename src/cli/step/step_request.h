@@ -17,7 +17,7 @@
 #include "cli/common/runtime.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/run/step_run.h"
-#include "report/formats/run_inputs.h"
+#include "report/formats/document.h"
 #include "report/formats/table.h"
 #include "report/steps/step_entries.h"
 

@@ -206,10 +206,7 @@ std::string list_points(const SweepSpec& spec) {
 }
 
 Request read_request(const OptionReader& reader) {
-  if (!reader.given("file")) {
-    throw ConfigError("sweep: expected a file of a sweep, found none; see trainyard sweep --help");
-  }
-  Request request{.file = reader.required_text("file"),
+  Request request{.file = reader.required_text("file", "a file of a sweep"),
                   .output = output_file(reader, "output"),
                   .format = output_format(reader),
                   .resumes = reader.given("resume"),

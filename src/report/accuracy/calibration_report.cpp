@@ -101,16 +101,6 @@ Table link_table(const std::vector<LinkComparison>& links) {
   return table;
 }
 
-std::size_t count_rows(const ProfileCalibration& calibration, RowUse use) {
-  std::size_t rows = 0;
-  for (const CalibratedTable& table : calibration.tables) {
-    rows += static_cast<std::size_t>(
-        std::count_if(table.rows.begin(), table.rows.end(),
-                      [&](const CalibratedRow& row) { return row.use == use; }));
-  }
-  return rows;
-}
-
 Json tables_json(const ProfileCalibration& calibration) {
   Json tables = Json::array();
   for (const CalibratedTable& table : calibration.tables) {
@@ -135,6 +125,7 @@ Json tables_json(const ProfileCalibration& calibration) {
 void add_profile(const std::string& cluster, const ProfileCalibration& calibration,
                  Document& document) {
   const ConstantFit& fit = calibration.fit;
+  const auto rows_of = [&](RowUse use) { return error_of(calibration.tables, use).rows; };
   const auto kept_out = std::find_if(calibration.tables.begin(), calibration.tables.end(),
                                      [](const CalibratedTable& table) { return table.kept_out; });
   document.heading = {
@@ -142,11 +133,11 @@ void add_profile(const std::string& cluster, const ProfileCalibration& calibrati
                   to_string(calibration.basis.machine), calibration.tables.size()),
       fmt::format(
           "{} rows fitted to, {} kept out{}, {} outliers; noise {}, {:.1f} rows say as much as one",
-          count_rows(calibration, RowUse::Fitted), count_rows(calibration, RowUse::KeptOut),
+          rows_of(RowUse::Fitted), rows_of(RowUse::KeptOut),
           kept_out == calibration.tables.end()
               ? ""
               : fmt::format(", all of {} among them", to_string(kept_out->operation)),
-          count_rows(calibration, RowUse::Outlier), percent_of_log(fit.noise), fit.design)};
+          rows_of(RowUse::Outlier), percent_of_log(fit.noise), fit.design)};
   for (const nccl::ProfileBasis::Rows& rows : calibration.basis.rows) {
     document.heading.push_back(fmt::format("rests on {} rows of {} with {} ranks, {} to {}",
                                            rows.count, to_string(rows.operation), rows.ranks,

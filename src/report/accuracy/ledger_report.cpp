@@ -31,13 +31,9 @@ struct ClassErrors {
 }  // namespace
 
 std::string ledger_csv(std::span<const LedgerRow> ledger) {
-  std::vector<Column> columns;
-  for (const char* const key :
-       {"case", "class", "system", "gpu", "scale_up", "network", "operation", "size_bytes",
-        "measured_us", "predicted_us", "foreseen_us", "low_us", "high_us", "inside", "alone"}) {
-    columns.push_back(column(key, key));
-  }
-  Table table(std::move(columns));
+  Table table(key_columns({"case", "class", "system", "gpu", "scale_up", "network", "operation",
+                           "size_bytes", "measured_us", "predicted_us", "foreseen_us", "low_us",
+                           "high_us", "inside", "alone"}));
   const IntervalsOfOthers intervals(ledger);
   for (const LedgerRow& row : ledger) {
     const TimeInterval interval = intervals.of(row);

@@ -22,12 +22,6 @@ std::string key_of(TrainingRowStatus status) {
   return status == TrainingRowStatus::NoStep ? "no_step" : std::string(to_string(status));
 }
 
-std::size_t count_of(const std::map<TrainingRowStatus, std::size_t>& status,
-                     TrainingRowStatus one) {
-  const auto found = status.find(one);
-  return found == status.end() ? 0 : found->second;
-}
-
 // Errors as what they mean for a time.
 void add_errors(const StepErrors& errors, const std::string& name, const std::string& key,
                 std::vector<Field>& fields) {
@@ -45,8 +39,9 @@ Table source_table(const std::vector<SourceScore>& sources) {
         {column("source", "source", Align::Left), Cell::of(source.name)},
         {column("GPUs", "generation", Align::Left), Cell::of(source.generation)}};
     for (const TrainingRowStatus status : kStatuses) {
-      fields.push_back({column(std::string(to_string(status)), key_of(status)),
-                        Cell::count(count_of(source.status, status))});
+      fields.push_back(
+          {column(std::string(to_string(status)), key_of(status)),
+           Cell::count(source.status.contains(status) ? source.status.at(status) : 0)});
     }
     add_errors(source.dense, "dense", "dense", fields);
     add_errors(source.experts, "MoE", "moe", fields);
@@ -81,14 +76,11 @@ Table mean_table(const TrainingScore& score) {
 }
 
 Table memory_table(const TrainingScore& score) {
-  std::vector<MeanRow> rows;
-  for (const MemoryScore& source : score.memory_sources) {
-    rows.push_back({source.name, source.errors, {}});
-  }
-  rows.push_back({"all", score.memory, {}});
-  return table_of(rows, [](const MeanRow& row) {
+  std::vector<MemoryScore> rows = score.memory_sources;
+  rows.push_back({"all", score.memory});
+  return table_of(rows, [](const MemoryScore& row) {
     std::vector<Field> fields{{column("source", "source", Align::Left), Cell::of(row.name)}};
-    add_errors(row.dense, "memory", "memory", fields);
+    add_errors(row.errors, "memory", "memory", fields);
     return fields;
   });
 }
@@ -191,7 +183,7 @@ void add_summary(const TrainingReport& report, Document& document) {
   summary["with_plan"] = score.with_plan();
   summary["predicted"] = score.predicted();
   for (const TrainingRowStatus status : kStatuses) {
-    summary[key_of(status)] = count_of(score.status, status);
+    summary[key_of(status)] = score.status.contains(status) ? score.status.at(status) : 0;
   }
   summary["missing_fields"] = Json::object();
   std::vector<std::string> lacking;

@@ -17,7 +17,6 @@
 #include <variant>
 #include <vector>
 
-#include "report/formats/run_inputs.h"
 #include "report/formats/table.h"
 #include "sim/units.h"
 
@@ -57,6 +56,17 @@ struct Parts {
   std::optional<int> rank = {};  // The rank whose parts they are, where ranks differ.
 };
 
+// The inputs of a run, as its JSON says: so that two results can be compared without the files that
+// they came from (cli/compare/comparisons.h).
+struct RunInputs {
+  std::vector<std::string> settings = {};  // "key.path=value", as --set had them.
+  // Other options that decide the machine or its software: "nodes" and "2".
+  std::vector<std::pair<std::string, std::string>> options = {};
+  // Rates of the cluster's links, by resource (parallelism/run/resources.h), and of its GPUs: "nic"
+  // and "48 GB/s".
+  std::vector<std::pair<std::string, std::string>> resources = {};
+};
+
 struct NamedTable {
   std::string key;  // The key of the array in JSON.
   Table table;
@@ -75,14 +85,15 @@ struct NamedTable {
 // Lines below a title, for what is no table. Only the text has them.
 struct Lines {
   std::string title;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = {};
 };
 
 struct Document {
   std::string title = {};                 // The title of the page.
   std::string subtitle = {};              // The line below it.
   std::vector<std::string> heading = {};  // Lines of the text, marked with '#'.
-  std::vector<std::variant<Figure, Detail, Parts, RunInputs, NamedTable, Lines>> entries = {};
+  using Entry = std::variant<Figure, Detail, Parts, RunInputs, NamedTable, Lines>;
+  std::vector<Entry> entries = {};
   // Values of the cluster that nobody has measured or published: "PART: KEY = VALUE: SOURCE".
   std::vector<std::string> estimates = {};
   std::vector<std::string> notes = {};
@@ -90,13 +101,9 @@ struct Document {
 
   // Adds a figure without a label.
   void add(std::string key, CellValue value, Shown in = Shown::All);
-  void add(Figure figure) { entries.emplace_back(std::move(figure)); }
+  void add(Entry entry) { entries.push_back(std::move(entry)); }
   // Adds a value of JSON alone.
   void add_detail(std::string key, nlohmann::ordered_json value);
-  void add(Parts parts) { entries.emplace_back(std::move(parts)); }
-  void add(RunInputs inputs) { entries.emplace_back(std::move(inputs)); }
-  void add(NamedTable table) { entries.emplace_back(std::move(table)); }
-  void add(Lines lines) { entries.emplace_back(std::move(lines)); }
   // Adds a table, whose title is `above`, apart from what it follows.
   void add_table(std::string above, Table table, Shown shown = Shown::People, std::string key = "");
   // Adds a figure that the page alone shows, large.

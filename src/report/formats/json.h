@@ -13,7 +13,7 @@ namespace trainyard {
 using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json to_json(const CellValue& value);
-// The array of objects that render_json prints.
+// An array of objects, keys in column order.
 [[nodiscard]] Json to_json(const Table& table);
 // Indented by two, ends with a newline. Bytes that are not UTF-8 are replaced; a number that is not
 // finite is null.

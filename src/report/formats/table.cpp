@@ -105,6 +105,14 @@ Column column(std::string name, std::string key, Align align, std::string unit) 
   return {.name = std::move(name), .key = std::move(key), .align = align, .unit = std::move(unit)};
 }
 
+std::vector<Column> key_columns(std::initializer_list<const char*> keys) {
+  std::vector<Column> columns;
+  for (const char* const key : keys) {
+    columns.push_back(column(key, key));
+  }
+  return columns;
+}
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   CHECK(!columns_.empty(), "a table needs a column");
 }
@@ -193,10 +201,6 @@ std::string to_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-std::string render_json(const Table& table) {
-  return to_text(to_json(table));
-}
-
 std::string render(const Table& table, Format format) {
   switch (format) {
     case Format::Table:
@@ -204,7 +208,7 @@ std::string render(const Table& table, Format format) {
     case Format::Csv:
       return render_csv(table);
     case Format::Json:
-      return render_json(table);
+      return to_text(to_json(table));
   }
   CHECK(false, "unknown format");
 }

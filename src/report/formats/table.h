@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,6 +90,9 @@ struct Field {
 [[nodiscard]] Column column(std::string name, std::string key, Align align = Align::Right,
                             std::string unit = "");
 
+// Columns whose names are their keys, for programs.
+[[nodiscard]] std::vector<Column> key_columns(std::initializer_list<const char*> keys);
+
 class Table {
  public:
   explicit Table(std::vector<Column> columns);
@@ -107,11 +111,12 @@ class Table {
 };
 
 // A table of `items` whose columns stand beside their cells: `fields_of(item)` lists them, the same
-// columns for each item, and for one that is made by default.
+// columns for each item, and for `model`.
 template <typename Items, typename FieldsOf>
-[[nodiscard]] Table table_of(const Items& items, const FieldsOf& fields_of) {
+[[nodiscard]] Table table_of(const Items& items, const FieldsOf& fields_of,
+                             const typename Items::value_type& model = {}) {
   std::vector<Column> columns;
-  for (Field& field : fields_of(typename Items::value_type())) {
+  for (Field& field : fields_of(model)) {
     columns.push_back(std::move(field.column));
   }
   Table table(std::move(columns));
@@ -132,8 +137,7 @@ enum class HeaderMark { None, Hash };
 [[nodiscard]] std::string render_text(const Table& table, HeaderMark mark = HeaderMark::None);
 // RFC 4180, except that lines end in \n: a header of keys, fields quoted where needed.
 [[nodiscard]] std::string render_csv(const Table& table);
-// An array of objects, keys in column order.
-[[nodiscard]] std::string render_json(const Table& table);
+// JSON is an array of objects, keys in column order.
 [[nodiscard]] std::string render(const Table& table, Format format);
 
 }  // namespace trainyard

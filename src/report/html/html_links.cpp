@@ -2,12 +2,15 @@
 #include "report/html/html_links.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "parallelism/run/resources.h"
+#include "report/formats/json.h"
 #include "sim/check.h"
 #include "topology/graph/switch_graph.h"
 
@@ -27,6 +30,12 @@ struct EdgeSum {
   int forth_links = 0;
   int back_links = 0;
 };
+
+// Four digits are enough for a colour and a tooltip.
+double rounded(double use) {
+  constexpr double kParts = 1e4;
+  return static_cast<double>(std::min(1'000'000LL, std::llround(use * kParts))) / kParts;
+}
 
 class Drawing {
  public:
@@ -54,8 +63,8 @@ class Drawing {
   [[nodiscard]] HtmlLinks take() {
     HtmlLinks made;
     for (const auto& [key, sum] : inside_) {
-      units_[key.first].inside.push_back(
-          {.resource = key.second, .busiest = sum.busiest, .mean = sum.sum / sum.links});
+      units_[key.first]["inside"].push_back(
+          Json::array({key.second, rounded(sum.busiest), rounded(sum.sum / sum.links)}));
     }
     // Numbers follow the order of the topology, not of the traffic.
     std::vector<int> numbers(units_.size());
@@ -64,11 +73,9 @@ class Drawing {
       made.units.push_back(std::move(units_[unit]));
     }
     for (const auto& [ends, sum] : edges_) {
-      made.edges.push_back({.from = numbers[ends.first],
-                            .to = numbers[ends.second],
-                            .forth = sum.forth,
-                            .back = sum.back,
-                            .links = std::max(sum.forth_links, sum.back_links)});
+      made.edges.push_back(
+          Json::array({numbers[ends.first], numbers[ends.second], rounded(sum.forth),
+                       rounded(sum.back), std::max(sum.forth_links, sum.back_links)}));
     }
     return made;
   }
@@ -80,12 +87,13 @@ class Drawing {
     const auto key =
         node.server ? std::make_pair(0, node.server->value()) : std::make_pair(1, id.value());
     const auto [entry, is_new] = by_key_.try_emplace(key, units_.size());
-    if (is_new && node.server) {
-      units_.push_back({.name = "server" + std::to_string(node.server->value()), .level = 0});
-    } else if (is_new) {
-      const auto index = graph_.index_of(id);
+    if (is_new) {
+      const auto index = node.server ? std::nullopt : graph_.index_of(id);
       const auto tier = index ? graph_.tier(*index) : std::nullopt;
-      units_.push_back({.name = node.name, .level = 1 + static_cast<int>(tier.value_or(0))});
+      units_.push_back(
+          {{"name", node.server ? "server" + std::to_string(node.server->value()) : node.name},
+           {"level", node.server ? 0 : 1 + static_cast<int>(tier.value_or(0))},
+           {"inside", Json::array()}});
     }
     return entry->second;
   }
@@ -93,7 +101,7 @@ class Drawing {
   const Topology& topology_;
   SwitchGraph graph_;
   LinkResources resources_;
-  std::vector<HtmlUnit> units_;
+  std::vector<Json> units_;
   std::map<std::pair<int, std::uint32_t>, std::size_t> by_key_;
   std::map<std::pair<std::size_t, std::string>, InsideSum> inside_;
   std::map<std::pair<std::size_t, std::size_t>, EdgeSum> edges_;

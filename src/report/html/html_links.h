@@ -4,9 +4,9 @@
 // figure of it.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "parallelism/traffic/link_traffic.h"
 #include "sim/units.h"
@@ -14,30 +14,15 @@
 
 namespace trainyard {
 
-struct HtmlUnit {
-  std::string name;
-  int level = 0;  // 0: servers; switches from 1, their tier and one; NVSwitches of racks the same.
-  struct Inside {
-    std::string resource;  // "nvlink"
-    double busiest = 0.0;  // Share of the time.
-    double mean = 0.0;
-  };
-  std::vector<Inside> inside = {};
-};
-
-// An edge between two units; `forth` and `back` are of the busiest link in each direction.
-struct HtmlEdge {
-  int from = 0;
-  int to = 0;
-  double forth = 0.0;
-  double back = 0.0;
-  int links = 0;  // In the direction with more.
-};
-
 struct HtmlLinks {
   std::string note = {};
-  std::vector<HtmlUnit> units = {};  // Units that any traffic passes.
-  std::vector<HtmlEdge> edges = {};
+  // Units that any traffic passes: objects of `name`, `level` (0: servers; switches from 1, their
+  // tier and one; NVSwitches of racks the same) and `inside`, an array of [resource, busiest, mean]
+  // of its own links, as shares of the time.
+  nlohmann::ordered_json units = nlohmann::ordered_json::array();
+  // [from, to, forth, back, links]: the indices of two units, the share of the time of the busiest
+  // link in each direction, and the number of links in the direction with more.
+  nlohmann::ordered_json edges = nlohmann::ordered_json::array();
 };
 
 // Draws traffic in a run of that time, which is positive.

@@ -14,42 +14,14 @@ namespace trainyard {
 namespace {
 
 Json json_of(const HtmlTimeline& timeline) {
-  Json json;
-  json["note"] = timeline.note;
-  json["tracks"] = Json::array();
-  for (const HtmlTrack& track : timeline.tracks) {
-    json["tracks"].push_back(
-        {{"group", track.group}, {"name", track.name}, {"count", track.spans}});
-  }
-  json["names"] = timeline.names;
-  json["spans"] = timeline.encoded;
-  return json;
-}
-
-// Four digits are enough for a colour and a tooltip.
-double rounded(double use) {
-  constexpr double kParts = 1e4;
-  return static_cast<double>(std::min(1'000'000LL, std::llround(use * kParts))) / kParts;
+  return {{"note", timeline.note},
+          {"tracks", timeline.tracks},
+          {"names", timeline.names},
+          {"spans", timeline.encoded}};
 }
 
 Json json_of(const HtmlLinks& links) {
-  Json json;
-  json["note"] = links.note;
-  json["units"] = Json::array();
-  for (const HtmlUnit& unit : links.units) {
-    Json inside = Json::array();
-    for (const HtmlUnit::Inside& each : unit.inside) {
-      inside.push_back(Json::array({each.resource, rounded(each.busiest), rounded(each.mean)}));
-    }
-    json["units"].push_back(
-        {{"name", unit.name}, {"level", unit.level}, {"inside", std::move(inside)}});
-  }
-  json["edges"] = Json::array();
-  for (const HtmlEdge& edge : links.edges) {
-    json["edges"].push_back(
-        Json::array({edge.from, edge.to, rounded(edge.forth), rounded(edge.back), edge.links}));
-  }
-  return json;
+  return {{"note", links.note}, {"units", links.units}, {"edges", links.edges}};
 }
 
 Json json_of(const HtmlCurve& curve) {
@@ -102,14 +74,7 @@ Json json_of(const HtmlSweep& sweep) {
   for (const HtmlSweep::Figure& figure : sweep.figures) {
     json["figures"].push_back({{"name", figure.name}, {"isMore", figure.is_more_better}});
   }
-  json["rows"] = Json::array();
-  for (const HtmlSweep::Row& row : sweep.rows) {
-    Json figures = Json::array();
-    for (const std::optional<double>& figure : row.figures) {
-      figures.push_back(figure ? Json(*figure) : Json());
-    }
-    json["rows"].push_back({{"keys", row.keys}, {"figures", std::move(figures)}});
-  }
+  json["rows"] = sweep.rows;
   return json;
 }
 
@@ -246,10 +211,7 @@ HtmlTable html_estimates(const std::vector<std::string>& lines) {
 }
 
 HtmlReport html_page(const Document& document) {
-  HtmlReport page{.title = document.title,
-                  .subtitle = document.subtitle,
-                  .summary = {},
-                  .notes = document.notes};
+  HtmlReport page{.title = document.title, .subtitle = document.subtitle, .notes = document.notes};
   for (const auto& entry : document.entries) {
     std::visit(PageForm{page}, entry);
   }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "report/formats/run_inputs.h"
 #include "report/formats/table.h"
 #include "report/html/html_links.h"
 #include "report/html/html_sweep.h"
@@ -34,13 +33,13 @@ struct HtmlPoint {
 
 struct HtmlCurve {
   std::string name;
-  std::vector<HtmlPoint> points;
+  std::vector<HtmlPoint> points = {};
 };
 
 // Lines over one axis.
 struct HtmlLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // Points by x, rising.
+  std::vector<std::pair<double, double>> points = {};  // Points by x, rising.
 };
 
 struct HtmlChart {
@@ -50,14 +49,14 @@ struct HtmlChart {
   std::string y_label;
   bool is_x_log = false;   // Then no x is zero or less.
   bool has_steps = false;  // y stays until the next x.
-  std::vector<HtmlLine> lines;
+  std::vector<HtmlLine> lines = {};
 };
 
 struct HtmlReport {
   std::string title;
   std::string subtitle;
-  std::vector<std::pair<std::string, std::string>> summary;     // Label and value.
-  std::vector<std::pair<std::string, SimTime>> breakdown = {};  // May be empty, as all below.
+  std::vector<std::pair<std::string, std::string>> summary = {};  // Label and value.
+  std::vector<std::pair<std::string, SimTime>> breakdown = {};    // May be empty, as all below.
   std::vector<HtmlCurve> curves = {};
   std::vector<HtmlChart> charts = {};
   HtmlSweep sweep = {};
@@ -67,6 +66,8 @@ struct HtmlReport {
   std::vector<std::string> notes = {};
 };
 
+struct Document;
+struct RunInputs;
 // Tables of the inputs, key and value, and of the estimates of the cluster, with their sources
 // (Document::estimates).
 [[nodiscard]] HtmlTable html_inputs(const RunInputs& inputs);
@@ -74,7 +75,6 @@ struct HtmlReport {
 
 // A document as a page: figures with a label, parts, tables, notes. A command adds what only a page
 // has, such as a timeline.
-struct Document;
 [[nodiscard]] HtmlReport html_page(const Document& document);
 
 struct HtmlTemplate {

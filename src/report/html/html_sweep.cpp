@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
+
+#include "report/formats/json.h"
 
 namespace trainyard {
 namespace {
@@ -50,8 +54,8 @@ std::size_t different_rows(const std::vector<const Cells*>& rows,
 
 // Returns what varies, and as many more columns as it takes for each row to have a place of its
 // own.
-std::vector<std::size_t> key_columns(const Table& table, const std::vector<const Cells*>& rows,
-                                     std::size_t varied) {
+std::vector<std::size_t> columns_of_keys(const Table& table, const std::vector<const Cells*>& rows,
+                                         std::size_t varied) {
   std::vector<std::size_t> keys;
   for (std::size_t column = 0; column < varied; ++column) {
     keys.push_back(column);
@@ -133,14 +137,12 @@ constexpr std::array<std::string_view, 6> kSecond{"price_of_million_tokens",
                                                   "latency_us",
                                                   "price"};
 
-template <std::size_t Count>
 std::optional<std::size_t> place_of_any(const std::vector<HtmlSweep::Figure>& figures,
-                                        const std::array<std::string_view, Count>& names) {
+                                        std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
-    for (std::size_t index = 0; index < figures.size(); ++index) {
-      if (figures[index].name == name) {
-        return index;
-      }
+    const auto found = std::ranges::find(figures, name, &HtmlSweep::Figure::name);
+    if (found != figures.end()) {
+      return static_cast<std::size_t>(found - figures.begin());
     }
   }
   return std::nullopt;
@@ -188,7 +190,7 @@ HtmlSweep html_sweep(const Table& table, std::size_t varied) {
   if (rows.empty()) {
     return sweep;
   }
-  const std::vector<std::size_t> keys = key_columns(table, rows, varied);
+  const std::vector<std::size_t> keys = columns_of_keys(table, rows, varied);
   const std::vector<std::size_t> figures = figure_columns(table, rows, keys, varied);
   for (const std::size_t column : keys) {
     sweep.keys.push_back(key_of(table.columns()[column], rows, column));
@@ -198,15 +200,17 @@ HtmlSweep html_sweep(const Table& table, std::size_t varied) {
     sweep.figures.push_back({.name = name, .is_more_better = is_more_better(name)});
   }
   for (const Cells* row : rows) {
-    HtmlSweep::Row& made = sweep.rows.emplace_back();
+    Json made{{"keys", Json::array()}, {"figures", Json::array()}};
     for (std::size_t index = 0; index < keys.size(); ++index) {
       const std::vector<std::string>& values = sweep.keys[index].values;
       const auto place = std::find(values.begin(), values.end(), text_of((*row)[keys[index]]));
-      made.keys.push_back(static_cast<std::size_t>(place - values.begin()));
+      made["keys"].push_back(static_cast<std::size_t>(place - values.begin()));
     }
     for (const std::size_t column : figures) {
-      made.figures.push_back(number_of((*row)[column]));
+      const std::optional<double> number = number_of((*row)[column]);
+      made["figures"].push_back(number ? Json(*number) : Json());
     }
+    sweep.rows.push_back(std::move(made));
   }
   choose_first(sweep);
   return sweep;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,13 +22,10 @@ struct HtmlSweep {
     std::string name;
     bool is_more_better = false;
   };
-  struct Row {
-    std::vector<std::size_t> keys;  // Index of the value of each key.
-    std::vector<std::optional<double>> figures;
-  };
   std::vector<Key> keys = {};
   std::vector<Figure> figures = {};
-  std::vector<Row> rows = {};
+  // Objects of `keys`, the index of the value of each key, and `figures`, numbers or null.
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   // The choice to begin with: keys of the axes, the figure of the lines, and what it is traded for.
   std::size_t x = 0;
   std::size_t y = 0;

@@ -91,9 +91,9 @@ HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t max) {
     }
     std::stable_sort(of_track.begin(), of_track.end(),
                      [](const TraceSpan& a, const TraceSpan& b) { return a.start < b.start; });
-    made.tracks.push_back({.group = recorder.tracks()[track].group,
-                           .name = recorder.tracks()[track].name,
-                           .spans = of_track.size()});
+    made.tracks.push_back({{"group", recorder.tracks()[track].group},
+                           {"name", recorder.tracks()[track].name},
+                           {"count", of_track.size()}});
     std::int64_t last = 0;
     for (const TraceSpan& span : of_track) {
       const std::int64_t start = nanoseconds_of(span.start);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,10 @@
 
 namespace trainyard {
 
-struct HtmlTrack {
-  std::string group;
-  std::string name;
-  std::size_t spans = 0;
-};
-
 struct HtmlTimeline {
   std::string note = {};
-  std::vector<HtmlTrack> tracks = {};
+  // Objects of `group`, `name` and `count`, the number of spans.
+  nlohmann::ordered_json tracks = nlohmann::ordered_json::array();
   std::vector<std::string> names = {};
   std::string encoded = {};  // The spans of all tracks, one track after the other.
 };

@@ -70,7 +70,7 @@ std::string way_of(const ComparedTime& time) {
 }
 
 Lines changes(const std::string& title, const std::vector<ComparedValue>& values) {
-  Lines lines{.title = title, .lines = {}};
+  Lines lines{.title = title};
   const auto or_nothing = [](const std::string& text) { return text.empty() ? "nothing" : text; };
   for (const ComparedValue& value : values) {
     lines.lines.push_back(
@@ -113,11 +113,7 @@ void add_time_tables(const RunComparison& comparison, Document& document) {
 
 // A row for each part and for each time.
 Table rows_of(const RunComparison& comparison) {
-  Table table({{.name = "label", .key = "label"},
-               {.name = "part", .key = "part"},
-               {.name = "a_s", .key = "a_s"},
-               {.name = "b_s", .key = "b_s"},
-               {.name = "difference_s", .key = "difference_s"}});
+  Table table(key_columns({"label", "part", "a_s", "b_s", "difference_s"}));
   const auto add = [&](const std::string& label, const std::string& part, SimTime before,
                        SimTime after) {
     table.add_row({Cell::of(label),

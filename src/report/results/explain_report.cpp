@@ -270,7 +270,7 @@ Document document_of(const RunExplanation& explanation) {
   const Table improvements = improvement_table(last, true);
   document.add_table("What would help most", improvements, Shown::Text);
   if (improvements.rows().empty()) {
-    document.add(Lines{.title = "Nothing that was tried would help.", .lines = {}});
+    document.add(Lines{.title = "Nothing that was tried would help."});
   }
   document.add(Lines{.title = "Not in this model:", .lines = explanation.limits});
   document.add_detail("not_modelled", explanation.limits);

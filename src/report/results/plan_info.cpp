@@ -4,8 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
-#include <vector>
 
 namespace trainyard {
 namespace {
@@ -19,12 +20,9 @@ using nccl::Protocol;
 constexpr std::size_t kBlock = 3;             // Algorithms side by side.
 constexpr std::size_t kRingCharacters = 127;  // rings.cc: dumpLine.
 
-std::size_t at(Algorithm algorithm) {
-  return static_cast<std::size_t>(algorithm);
-}
-
-std::size_t at(Protocol protocol) {
-  return static_cast<std::size_t>(protocol);
+template <typename Name>
+std::size_t at(Name name) {
+  return static_cast<std::size_t>(name);
 }
 
 // Spells names as the line about a call does (src/include/nccl_common.h, src/enqueue.cc).
@@ -37,13 +35,6 @@ std::string_view call_name(Algorithm algorithm) {
 std::string_view call_name(Protocol protocol) {
   constexpr std::array<std::string_view, 3> kNames{"LL", "LL128", "SIMPLE"};
   return kNames[at(protocol)];
-}
-
-std::vector<Algorithm> block_of(std::size_t block) {
-  const std::size_t first = block * kBlock;
-  const std::size_t last = std::min(first + kBlock, kAlgorithms.size());
-  return {kAlgorithms.begin() + static_cast<std::ptrdiff_t>(first),
-          kAlgorithms.begin() + static_cast<std::ptrdiff_t>(last)};
 }
 
 }  // namespace
@@ -64,9 +55,6 @@ std::string ring_lines(const nccl::Communicator& communicator) {
   for (std::size_t channel = 0; channel < communicator.rings.size(); ++channel) {
     std::string line = fmt::format("Channel {:02}/{:02} :", channel, communicator.rings.size());
     for (const int rank : communicator.rings[channel].order) {
-      if (line.size() > kRingCharacters) {
-        break;
-      }
       line += fmt::format(" {:>{}}", rank, width);
     }
     if (line.size() > kRingCharacters) {
@@ -92,7 +80,9 @@ std::string tree_line(const nccl::Communicator& communicator, int rank) {
 std::string tuning_lines(const nccl::TuningTable& table) {
   std::string text;
   for (std::size_t block = 0; block * kBlock < kAlgorithms.size(); ++block) {
-    const std::vector<Algorithm> algorithms = block_of(block);
+    const std::size_t first = block * kBlock;
+    const auto algorithms =
+        std::span(kAlgorithms).subspan(first, std::min(kBlock, kAlgorithms.size() - first));
     std::string names = "  Algorithm   |";
     std::string threads = " Max NThreads |";
     for (const Algorithm algorithm : algorithms) {

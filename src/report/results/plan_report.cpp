@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -53,21 +54,9 @@ void for_each_graph(const GraphSet& graphs, Visit visit) {
 // --- What the search found ---------------------------------------------------------------------
 
 std::string_view pattern_name(nccl::GraphPattern pattern) {
-  switch (pattern) {
-    case nccl::GraphPattern::BalancedTree:
-      return "balanced tree";
-    case nccl::GraphPattern::SplitTree:
-      return "split tree";
-    case nccl::GraphPattern::Tree:
-      return "tree";
-    case nccl::GraphPattern::Ring:
-      return "ring";
-    case nccl::GraphPattern::Nvls:
-      return "NVLS";
-    case nccl::GraphPattern::CollNetDirect:
-      break;
-  }
-  return "CollNet direct";
+  constexpr std::array<std::string_view, 7> kNames{"",     "balanced tree", "split tree",    "tree",
+                                                   "ring", "NVLS",          "CollNet direct"};
+  return kNames.at(static_cast<std::size_t>(pattern));
 }
 
 void add_graphs(Table& table, const std::string& nodes, const GraphSet& graphs) {

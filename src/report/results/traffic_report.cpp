@@ -11,10 +11,6 @@
 namespace trainyard {
 namespace {
 
-Column column(const char* name, const char* key, const char* unit, Align align = Align::Right) {
-  return {.name = name, .key = key, .align = align, .unit = unit, .min_width = 0};
-}
-
 Cell link_name(const Topology& topology, LinkId id) {
   const Link& link = topology.link(id);
   return Cell::of(
@@ -46,13 +42,13 @@ Table stats_table(const TrafficSummary& summary, Part part) {
   groups.push_back(summary.all);
   return table_of(groups, [&](const TrafficStats& stats) {
     std::vector<Field> fields{
-        {column("group", "group", "", Align::Left), Cell::of(stats.name)},
-        {column("flows", "flows", ""), Cell::count(stats.flows)},
-        {column("unfinished", "unfinished", ""), Cell::count(stats.unfinished)},
-        {column("size", "bytes", "(B)"), Cell::count(stats.bytes.count())}};
+        {column("group", "group", Align::Left), Cell::of(stats.name)},
+        {column("flows", "flows"), Cell::count(stats.flows)},
+        {column("unfinished", "unfinished"), Cell::count(stats.unfinished)},
+        {column("size", "bytes", Align::Right, "(B)"), Cell::count(stats.bytes.count())}};
     const auto add = [&](const char* name, const char* key, const char* unit, double value) {
-      fields.push_back(
-          {column(name, key, unit), stats.fct_us ? Cell::number(value, 3) : Cell::none()});
+      fields.push_back({column(name, key, Align::Right, unit),
+                        stats.fct_us ? Cell::number(value, 3) : Cell::none()});
     };
     add("makespan", "makespan_us", "(us)", stats.makespan.microseconds());
     add_fields(stats.fct_us, "fct", "_us", "(us)", fields);
@@ -61,7 +57,7 @@ Table stats_table(const TrafficSummary& summary, Part part) {
     add("least", "goodput_least_gbit_per_s", "(Gb/s)", stats.goodput_min_gbps);
     add("mean", "goodput_mean_gbit_per_s", "(Gb/s)", stats.goodput_mean_gbps);
     add("most", "goodput_most_gbit_per_s", "(Gb/s)", stats.goodput_max_gbps);
-    fields.push_back({column("fairness", "jain_fairness", ""), Cell::number(stats.fairness, 4)});
+    fields.push_back({column("fairness", "jain_fairness"), Cell::number(stats.fairness, 4)});
     for (std::size_t index = 1; index < fields.size(); ++index) {
       if ((index < times) != (part == Part::Times)) {
         fields[index].column.shown = Shown::Programs;
@@ -88,20 +84,20 @@ Table size_table(const TrafficSummary& summary) {
   return table_of(bins, [](const std::pair<std::string, SizeBin>& each) {
     const auto& [group, bin] = each;
     std::vector<Field> fields{
-        {column("group", "group", "", Align::Left), Cell::of(group)},
-        {column("from", "from_bytes", ""), {to_string(bin.min), bin.min.count()}},
-        {column("below", "below_bytes", ""),
+        {column("group", "group", Align::Left), Cell::of(group)},
+        {column("from", "from_bytes"), {to_string(bin.min), bin.min.count()}},
+        {column("below", "below_bytes"),
          bin.below ? Cell{to_string(*bin.below), bin.below->count()} : Cell::none()},
-        {column("flows", "flows", ""), Cell::count(bin.flows)}};
+        {column("flows", "flows"), Cell::count(bin.flows)}};
     add_fields(bin.slowdown, "slowdown", "", "", fields);
     return fields;
   });
 }
 
 Table link_table(const TrafficSummary& summary, const Topology& topology) {
-  Table table({column("link", "link", "", Align::Left), column("kind", "kind", "", Align::Left),
-               column("rate", "rate_gbit_per_s", "(Gb/s)"), column("size", "bytes", "(B)"),
-               column("utilisation", "utilisation", "")});
+  Table table({column("link", "link", Align::Left), column("kind", "kind", Align::Left),
+               column("rate", "rate_gbit_per_s", Align::Right, "(Gb/s)"),
+               column("size", "bytes", Align::Right, "(B)"), column("utilisation", "utilisation")});
   for (const LinkLoad& load : summary.links) {
     const LinkSpec& spec = topology.link(load.link).spec;
     table.add_row({link_name(topology, load.link), Cell::of(to_string(spec.kind)),
@@ -133,15 +129,12 @@ void add_cards(const TrafficSummary& summary, Document& document) {
 }
 
 std::vector<Column> flow_columns(bool has_counters) {
-  std::vector<Column> columns;
-  for (const char* key : {"flow", "group", "source", "target", "label", "bytes", "start_us",
-                          "end_us", "fct_us", "alone_us", "slowdown"}) {
-    columns.push_back(column(key, key, ""));
-  }
+  std::vector<Column> columns =
+      key_columns({"flow", "group", "source", "target", "label", "bytes", "start_us", "end_us",
+                   "fct_us", "alone_us", "slowdown"});
   if (has_counters) {
-    for (const char* key : {"packets", "retransmitted", "timeouts", "cnps"}) {
-      columns.push_back(column(key, key, ""));
-    }
+    const auto more = key_columns({"packets", "retransmitted", "timeouts", "cnps"});
+    columns.insert(columns.end(), more.begin(), more.end());
   }
   return columns;
 }
@@ -289,12 +282,8 @@ std::string flows_csv(const Topology& topology, const TrafficSpec& spec,
 }
 
 std::string samples_csv(const Topology& topology, const PacketSamples& samples) {
-  std::vector<Column> columns;
-  for (const char* key : {"time_us", "kind", "from", "to", "connection", "queue_bytes", "paused",
-                          "limit_gbit_per_s", "sent_gbit_per_s"}) {
-    columns.push_back(column(key, key, ""));
-  }
-  LongCsv csv(std::move(columns));
+  LongCsv csv(key_columns({"time_us", "kind", "from", "to", "connection", "queue_bytes", "paused",
+                           "limit_gbit_per_s", "sent_gbit_per_s"}));
   auto rate = samples.rates.begin();
   const auto add_rates = [&](SimTime time) {
     for (; rate != samples.rates.end() && rate->time <= time; ++rate) {
@@ -310,15 +299,11 @@ std::string samples_csv(const Topology& topology, const PacketSamples& samples) 
 }
 
 std::string counters_csv(const Topology& topology, std::span<const PortCounters> counters) {
-  std::vector<Column> columns;
-  for (const char* key :
-       {"port", "to", "packets", "wire_bytes", "ecn_marked", "dropped", "dropped_no_room",
-        "dropped_bit_errors", "dropped_link_down", "dropped_in_storms", "pause_frames_sent",
-        "pause_frames_received", "pause_storms", "paused_us", "starved_us", "queue_max_bytes",
-        "queue_p50_bytes", "queue_p99_bytes"}) {
-    columns.push_back(column(key, key, ""));
-  }
-  Table table(std::move(columns));
+  Table table(key_columns({"port", "to", "packets", "wire_bytes", "ecn_marked", "dropped",
+                           "dropped_no_room", "dropped_bit_errors", "dropped_link_down",
+                           "dropped_in_storms", "pause_frames_sent", "pause_frames_received",
+                           "pause_storms", "paused_us", "starved_us", "queue_max_bytes",
+                           "queue_p50_bytes", "queue_p99_bytes"}));
   for (const PortCounters& port : counters) {
     const Link& link = topology.link(port.link);
     table.add_row(

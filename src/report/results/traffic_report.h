@@ -20,7 +20,7 @@ struct TrafficReport {
   std::uint64_t seed_of_routing = 0;
   std::uint64_t fingerprint = 0;
   TrafficSummary summary;
-  std::vector<std::string> notes;  // One line each.
+  std::vector<std::string> notes = {};  // One line each.
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
 };

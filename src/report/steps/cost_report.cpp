@@ -15,11 +15,12 @@ bool has_prices(const PartCosts& costs) {
   return !costs.currency.empty();
 }
 
-}  // namespace
-
+// "A B", for a cell of a line.
 std::string joined_names(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, " "));
 }
+
+}  // namespace
 
 std::vector<Figure> cost_figures(const PricedStep& priced, const std::string& group) {
   const StepCost& step = priced.step;

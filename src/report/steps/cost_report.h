@@ -18,9 +18,6 @@ struct PricedStep {
   StepCost step;
 };
 
-// "A B", for a cell of a line.
-[[nodiscard]] std::string joined_names(const std::vector<std::string>& names);
-
 // Energy of a step, of a token and of a million, price of tokens, and the names of the parts that
 // are in no sum. Energy and cost have a line in the text each, "unknown" with the reason where they
 // are. In JSON the figures are in the object `group`.

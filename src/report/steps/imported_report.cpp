@@ -3,40 +3,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "report/formats/json.h"
 
 namespace trainyard {
 namespace {
-
-// The numbers of computations, calls and messages of the graph.
-struct Contents {
-  std::size_t computations = 0;
-  std::size_t calls = 0;
-  std::size_t messages = 0;
-};
-
-Contents contents_of(const OperationGraph& graph) {
-  Contents contents;
-  for (const GraphOperation& operation : graph.operations()) {
-    switch (operation.kind) {
-      case GraphOperationKind::Compute:
-        ++contents.computations;
-        break;
-      case GraphOperationKind::Collective:
-        ++contents.calls;
-        break;
-      case GraphOperationKind::Send:
-        ++contents.messages;
-        break;
-      case GraphOperationKind::Host:
-      case GraphOperationKind::Receive:
-        break;
-    }
-  }
-  return contents;
-}
 
 std::vector<std::string> notes_of(const ImportedReport& report) {
   const int rank = report.source->graph.present()[report.run->busiest];
@@ -77,7 +50,12 @@ Json communicators_of(const OperationGraph& graph) {
 Document document_of(const ImportedReport& report) {
   const OperationGraph& graph = report.source->graph;
   const ImportedFormat format = report.source->format;
-  const Contents contents = contents_of(graph);
+  const auto count = [&](GraphOperationKind kind) {
+    return std::int64_t{std::ranges::count(graph.operations(), kind, &GraphOperation::kind)};
+  };
+  const std::int64_t computations = count(GraphOperationKind::Compute);
+  const std::int64_t calls = count(GraphOperationKind::Collective);
+  const std::int64_t messages = count(GraphOperationKind::Send);
   const SimTime time = report.run->result.finish;
   Document document{.estimates = report.estimates, .notes = notes_of(report), .value_end = 27};
   add_setup(report.setup, document);
@@ -85,14 +63,14 @@ Document document_of(const ImportedReport& report) {
   document.heading.push_back(
       fmt::format("{}: {}, {} ranks, {} of them run: {} computations, {} calls, {} messages",
                   report.setup.workload, to_string(format), graph.ranks(), graph.present().size(),
-                  contents.computations, contents.calls, contents.messages));
+                  computations, calls, messages));
   document.heading.emplace_back();
   document.add("format", std::string(to_string(format)));
   document.add("ranks", std::int64_t{graph.ranks()});
   document.add("ranks_run", static_cast<std::int64_t>(graph.present().size()));
-  document.add("computations", static_cast<std::int64_t>(contents.computations));
-  document.add("calls", static_cast<std::int64_t>(contents.calls));
-  document.add("messages", static_cast<std::int64_t>(contents.messages));
+  document.add("computations", computations);
+  document.add("calls", calls);
+  document.add("messages", messages);
   document.add("traffic", report.setup.traffic(), Shown::Json);
   document.add("compute_scale", report.compute_scale, Shown::Json);
   add_noise(report.setup, document);

@@ -18,14 +18,13 @@ std::size_t dealt_tables(const TableSharding& sharding, const RecommenderModel& 
 Json plan_json(const RecommenderReport& report) {
   const RecommenderWorkload& workload = *report.workload;
   const RecommenderRun& run = *report.run;
-  Json json{{"data", run.gpus()},
-            {"global_batch", workload.batch},
-            {"replicated_rows", workload.rules.replicated_rows},
-            {"split_rows", workload.rules.split_rows},
-            {"columns", workload.rules.columns},
-            {"table_optimizer", std::string(to_string(workload.table_optimizer))},
-            {"dense_optimizer", std::string(to_string(workload.dense_optimizer))}};
-  return json;
+  return {{"data", run.gpus()},
+          {"global_batch", workload.batch},
+          {"replicated_rows", workload.rules.replicated_rows},
+          {"split_rows", workload.rules.split_rows},
+          {"columns", workload.rules.columns},
+          {"table_optimizer", std::string(to_string(workload.table_optimizer))},
+          {"dense_optimizer", std::string(to_string(workload.dense_optimizer))}};
 }
 
 Json tables_json(const RecommenderReport& report) {

@@ -109,42 +109,39 @@ void add_cost_fields(const ClusterCosts& costs, const FoundPlan& found,
   }
 }
 
-std::vector<Field> fields_of(const SearchReport& report, const SearchOfSize& size,
-                             const FoundPlan& found, const Cell& place) {
-  std::vector<Field> fields;
-  add_plan_fields(report, found, place, fields);
-  add_result_fields(report, found, fields);
-  if (size.costs) {
-    add_cost_fields(*size.costs, found, fields);
-  }
-  return fields;
-}
+// A line of the table.
+struct PlanRow {
+  const SearchOfSize* size = nullptr;
+  const FoundPlan* found = nullptr;
+  Cell place = {};
+};
 
-Table table_of(const SearchReport& report) {
-  std::vector<Column> columns;
-  for (auto& [column, cell] :
-       fields_of(report, report.sizes.empty() ? SearchOfSize() : report.sizes.front(), {}, {})) {
-    columns.push_back(std::move(column));
-  }
-  Table table(std::move(columns));
-  const auto add = [&](const SearchOfSize& size, const FoundPlan& found, const Cell& place) {
-    std::vector<Cell> row;
-    for (auto& [column, cell] : fields_of(report, size, found, place)) {
-      row.push_back(std::move(cell));
-    }
-    table.add_row(std::move(row));
-  };
+Table plan_table(const SearchReport& report) {
+  std::vector<PlanRow> rows;
   for (const SearchOfSize& size : report.sizes) {
     std::int64_t place = 0;
     for (const FoundPlan& found : size.plans) {
       ++place;
-      add(size, found, {fmt::format("{}{}", place, found.is_trade ? "*" : ""), place});
+      rows.push_back(
+          {&size, &found, {fmt::format("{}{}", place, found.is_trade ? "*" : ""), place}});
     }
     if (size.given) {
-      add(size, *size.given, {"given", std::monostate()});
+      rows.push_back({&size, &*size.given, {"given", std::monostate()}});
     }
   }
-  return table;
+  const SearchOfSize no_size = {};
+  const FoundPlan no_plan = {};
+  const auto fields_of = [&](const PlanRow& row) {
+    std::vector<Field> fields;
+    add_plan_fields(report, *row.found, row.place, fields);
+    add_result_fields(report, *row.found, fields);
+    if (row.size->costs) {
+      add_cost_fields(*row.size->costs, *row.found, fields);
+    }
+    return fields;
+  };
+  return table_of(rows, fields_of,
+                  {report.sizes.empty() ? &no_size : &report.sizes.front(), &no_plan, {}});
 }
 
 // Parts of the step, of the fastest plan beside another.
@@ -306,7 +303,7 @@ Document document_of(const SearchReport& report) {
   }
   document.add("memory_size_gib", gibibytes(report.memory_size));
   document.add_detail("searches", searches_json(report));
-  document.add(NamedTable{.key = "plans", .table = table_of(report)});
+  document.add(NamedTable{.key = "plans", .table = plan_table(report)});
   for (const SearchOfSize& size : report.sizes) {
     add_blame(size, document);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/run/step_run.h"
 #include "report/formats/document.h"
 #include "report/steps/cost_report.h"
@@ -38,5 +39,10 @@ struct StepReport {
 // The parts add up to the step. MFU is shown by its convention; the page has figures of its own
 // shape, short enough for cards.
 [[nodiscard]] Document document_of(const StepReport& report);
+
+// The memory that each rank of a pipeline holds in the course of a step, as CSV
+// (docs/models/memory.md): for each rank a line for each pass and one for the optimizer, with the
+// classes of memory at the highest moment of it.
+[[nodiscard]] std::string memory_profile_csv(const StepMemory& memory);
 
 }  // namespace trainyard

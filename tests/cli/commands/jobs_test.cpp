@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/jobs.h"
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -71,15 +69,6 @@ std::string refusal(std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("servers are numbers and rising ranges", "[cli][jobs]") {
-  REQUIRE(parse_servers("0") == std::vector<int>{0});
-  REQUIRE(parse_servers("0-3,8") == std::vector<int>{0, 1, 2, 3, 8});
-  for (const char* text : {"", "a", "3-1", "-1", "1-", "0,,1", "1.5", "9999999"}) {
-    INFO(text);
-    REQUIRE(parse_servers(text).empty());
-  }
-}
-
 TEST_CASE("jobs are compared with themselves alone", "[cli][jobs]") {
   const SmallJobs small;
   const auto json = nlohmann::json::parse(small.run({"0,2", "1,3"}, "json"));
@@ -100,7 +89,8 @@ TEST_CASE("jobs are compared with themselves alone", "[cli][jobs]") {
 
 TEST_CASE("jobs are refused in one line", "[cli][jobs]") {
   REQUIRE(refusal({}) == "jobs: expected --job, found none; see trainyard jobs --help");
-  for (const char* text : {"x", "@1", "x@", "x@b"}) {
+  for (const char* text :
+       {"x", "@1", "x@", "x@b", "x@3-1", "x@-1", "x@1-", "x@0,,1", "x@1.5", "x@9999999"}) {
     REQUIRE(refusal({"--job", text}) ==
             "--job: expected WORKLOAD@SERVERS with servers such as 0-3,8, found \"" +
                 std::string(text) + "\"");

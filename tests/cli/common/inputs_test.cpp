@@ -8,6 +8,7 @@
 
 #include "cli/common/commands.h"
 #include "sim/config_error.h"
+#include "support/built_clusters.h"
 
 namespace trainyard {
 namespace {
@@ -45,6 +46,13 @@ TEST_CASE("inputs are what the names say", "[cli]") {
   REQUIRE_THROWS_AS(load_profile("no-such.yaml"), ConfigError);
   REQUIRE_THROWS_AS(load_gpu_rates("no-such.yaml"), ConfigError);
   REQUIRE_THROWS_AS(load_cluster_inputs({.cluster = "no-such"}, log), ConfigError);
+}
+
+TEST_CASE("what a run was made of are its settings and the rates of its links", "[run-inputs]") {
+  const RunInputs inputs = run_inputs(shipped_cluster("dgx-h100", {.nodes = 2}), {"a=b"});
+  REQUIRE(inputs.settings == std::vector<std::string>{"a=b"});
+  REQUIRE(inputs.resources.front().first == "nvlink");
+  REQUIRE(inputs.resources.front().second == "369 GB/s");
 }
 
 }  // namespace trainyard

@@ -24,7 +24,7 @@ TEST_CASE("what is printed as CSV is read again", "[csv]") {
     again.add_row({typed_cell(records[row][0]), typed_cell(records[row][1])});
   }
   REQUIRE(render_csv(again) == text);
-  REQUIRE(render_json(again) == render_json(table));
+  REQUIRE(render(again, Format::Json) == render(table, Format::Json));
 }
 
 TEST_CASE("fields are what they look like, if they print again as they stand", "[csv]") {

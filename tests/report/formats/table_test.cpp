@@ -59,7 +59,7 @@ TEST_CASE("CSV quotes what needs it and leaves missing values empty") {
 }
 
 TEST_CASE("JSON keeps types and the order of columns") {
-  REQUIRE(render_json(sample()) == R"([
+  REQUIRE(render(sample(), Format::Json) == R"([
   {
     "size_bytes": 8,
     "name": "a \"b\", c",

@@ -49,8 +49,8 @@ TEST_CASE("what varies are keys, what changes are figures", "[html-sweep]") {
   REQUIRE_FALSE(sweep.figures[0].is_more_better);
   REQUIRE(sweep.figures[1].is_more_better);
   REQUIRE(sweep.rows.size() == 4);
-  REQUIRE(sweep.rows[0].keys == std::vector<std::size_t>{0, 2});
-  REQUIRE(sweep.rows[3].figures[0] == 1.5);
+  REQUIRE(sweep.rows[0]["keys"] == nlohmann::ordered_json({0, 2}));
+  REQUIRE(sweep.rows[3]["figures"][0] == 1.5);
   REQUIRE(sweep.x == 1);
   REQUIRE(sweep.y == 0);
   REQUIRE(sweep.first == 0);

@@ -72,9 +72,9 @@ TEST_CASE("a timeline has its tracks by group and its spans by start", "[html-ti
   recorder.add_span(second, "c", seconds(10), seconds(20));
   const HtmlTimeline timeline = html_timeline(recorder, 100);
   REQUIRE(timeline.tracks.size() == 3);
-  REQUIRE(timeline.tracks[0].spans == 2);
-  REQUIRE(timeline.tracks[1].name == "data");
-  REQUIRE(timeline.tracks[2].group == "rank 1");
+  REQUIRE(timeline.tracks[0]["count"] == 2);
+  REQUIRE(timeline.tracks[1]["name"] == "data");
+  REQUIRE(timeline.tracks[2]["group"] == "rank 1");
   REQUIRE(timeline.names == std::vector<std::string>{"a", "b", "c"});
   REQUIRE(timeline.note.empty());
   REQUIRE(numbers_of(timeline) == std::vector<std::uint64_t>{1000, 2000, 0, 4000, 1000, 1,
@@ -90,8 +90,8 @@ TEST_CASE("of too many spans the longest are kept, and the others counted", "[ht
     recorder.add_span(track, "a", start, start + microseconds(index + 1));
   }
   const HtmlTimeline timeline = html_timeline(recorder, 4);
-  REQUIRE(timeline.tracks.front().spans <= 4);
-  REQUIRE(timeline.tracks.front().spans >= 3);
+  REQUIRE(timeline.tracks.front()["count"] <= 4);
+  REQUIRE(timeline.tracks.front()["count"] >= 3);
   REQUIRE(timeline.note.find("operations shorter than") != std::string::npos);
 }
 
