@@ -2,26 +2,14 @@
 #include "nccl/machine/paths.h"
 
 #include <algorithm>
+#include <array>
 
 namespace trainyard::nccl {
 namespace {
 
-PathType type_of(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::Nvl:
-      return PathType::Nvl;
-    case EdgeKind::C2c:
-      return PathType::C2c;
-    case EdgeKind::Pci:
-      return PathType::Pix;
-    case EdgeKind::Sys:
-      return PathType::Sys;
-    case EdgeKind::Net:  // Only the way inside the machine counts.
-    case EdgeKind::Loc:
-      break;
-  }
-  return PathType::Loc;
-}
+// Types of one edge, indexed by EdgeKind. Of that to a NIC only the way inside the machine counts.
+constexpr std::array kEdgeTypes{PathType::Loc, PathType::Nvl, PathType::C2c,
+                                PathType::Pix, PathType::Sys, PathType::Loc};
 
 // Returns whether a way may go on over `edge` from a device that it has reached by `path`.
 bool may_cross(const System& system, const Path& path, const Edge& edge, bool nvb) {
@@ -39,7 +27,7 @@ bool may_cross(const System& system, const Path& path, const Edge& edge, bool nv
 PathType step_type(const System& system, const Path& path, const Edge& edge) {
   const VertexKind from = system.vertices[static_cast<std::size_t>(edge.from)].kind;
   const VertexKind to = system.vertices[static_cast<std::size_t>(edge.to)].kind;
-  PathType type = type_of(edge.kind);
+  PathType type = kEdgeTypes[static_cast<std::size_t>(edge.kind)];
   if (from == VertexKind::Pci && to == VertexKind::Pci) {
     type = PathType::Pxb;
   }
@@ -62,8 +50,7 @@ bool is_better(PathType type, float bandwidth, std::size_t links, const Path& th
   return links < than.edges.size();
 }
 
-}  // namespace
-
+// Returns the path from every vertex to `target`, by vertex.
 std::vector<Path> paths_to(const System& system, int target, bool nvb) {
   std::vector<Path> paths(system.vertices.size());
   paths[static_cast<std::size_t>(target)] = {.type = PathType::Loc, .bandwidth = kLocalBandwidth};
@@ -95,8 +82,6 @@ std::vector<Path> paths_to(const System& system, int target, bool nvb) {
   }
   return paths;
 }
-
-namespace {
 
 template <typename Sources>
 void fill(PathTable& table, const Sources& sources, const std::vector<Path>& paths, int target) {

@@ -56,9 +56,6 @@ struct Paths {
   PathTable nvs_gpu;
 };
 
-// Returns the path from every vertex to `target`, by vertex.
-[[nodiscard]] std::vector<Path> paths_to(const System& system, int target, bool nvb);
-
 [[nodiscard]] Paths find_paths(const System& system, bool nvb);
 
 }  // namespace trainyard::nccl

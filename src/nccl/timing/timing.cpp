@@ -59,15 +59,9 @@ double wire_share(Protocol protocol) {
 }  // namespace
 
 std::pair<int, int> wire_ratio(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::LL:
-      return {16, 8};  // The others are flags.
-    case Protocol::LL128:
-      return {128, 120};
-    case Protocol::Simple:
-      break;
-  }
-  return {1, 1};
+  // All but the data are flags.
+  constexpr std::array<std::pair<int, int>, 3> kRatios{{{16, 8}, {128, 120}, {1, 1}}};
+  return kRatios[static_cast<std::size_t>(protocol)];
 }
 
 std::vector<ChannelShare> channel_shares(const CallPlan& plan) {

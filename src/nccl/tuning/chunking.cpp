@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "sim/check.h"
@@ -106,15 +107,8 @@ void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t cha
 }  // namespace
 
 Bytes grain(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::LL:
-      return Bytes(16);
-    case Protocol::LL128:
-      return Bytes(1920);
-    case Protocol::Simple:
-      break;
-  }
-  return Bytes(512);
+  constexpr std::array kGrains{Bytes(16), Bytes(1920), Bytes(512)};
+  return kGrains[static_cast<std::size_t>(protocol)];
 }
 
 Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& communicator,

@@ -219,25 +219,11 @@ class Init {
   }
 
   static CpuKind kind_of(const SystemCpu& cpu) {
-    switch (cpu.arch) {
-      case CpuArch::Arm:
-        return CpuKind::Arm;
-      case CpuArch::Power:
-        return CpuKind::Power;
-      case CpuArch::X86:
-      case CpuArch::Unknown:
-        break;
-    }
-    switch (cpu.vendor) {
-      case CpuVendor::Amd:
-        return CpuKind::Amd;
-      case CpuVendor::Zhaoxin:
-        return CpuKind::Zhaoxin;
-      case CpuVendor::Intel:
-      case CpuVendor::Unknown:
-        break;
-    }
-    return CpuKind::Intel;
+    return cpu.arch == CpuArch::Arm           ? CpuKind::Arm
+           : cpu.arch == CpuArch::Power       ? CpuKind::Power
+           : cpu.vendor == CpuVendor::Amd     ? CpuKind::Amd
+           : cpu.vendor == CpuVendor::Zhaoxin ? CpuKind::Zhaoxin
+                                              : CpuKind::Intel;
   }
 
   void tune() {

@@ -19,11 +19,9 @@ constexpr int kMaxNvlsArity = 32;    // NCCL_MAX_NVLS_ARITY
 constexpr int kMaxDirectArity = 8;   // NCCL_MAX_DIRECT_ARITY + 1
 constexpr float kPciBandwidth = 12;  // PCI_BW, src/graph/topo.h
 
-std::size_t at(Algorithm algorithm) {
-  return static_cast<std::size_t>(algorithm);
-}
-std::size_t at(Protocol protocol) {
-  return static_cast<std::size_t>(protocol);
+template <typename Name>
+std::size_t at(Name name) {
+  return static_cast<std::size_t>(name);
 }
 
 int floor_log2(int value) {
@@ -64,17 +62,9 @@ class Model {
   }
 
   [[nodiscard]] int steps(Function function) const {
-    switch (function) {
-      case Function::AllReduce:
-        return 2 * (input_.ranks - 1);
-      case Function::AllGather:
-      case Function::ReduceScatter:
-        return input_.ranks - 1;
-      case Function::Broadcast:
-      case Function::Reduce:
-        break;
-    }
-    return input_.ranks;
+    return function == Function::AllReduce ? 2 * (input_.ranks - 1)
+           : gathers_or_scatters(function) ? input_.ranks - 1
+                                           : input_.ranks;
   }
 
  private:
@@ -403,7 +393,7 @@ TuningTable make_tuning_table(const TuningInput& input, const Environment& envir
   for (const Function function : kFunctions) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const Protocol protocol : kProtocols) {
-        table.cells[static_cast<std::size_t>(function)][at(algorithm)][at(protocol)] =
+        table.cells[at(function)][at(algorithm)][at(protocol)] =
             model.cell(function, algorithm, protocol);
       }
     }
