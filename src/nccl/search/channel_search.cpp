@@ -420,6 +420,21 @@ std::vector<int> ChannelSearch::next_gpus(const Place& place) const {
 
 // --- Heads -------------------------------------------------------------------------------------
 
+// Takes what each GPU needs in turn, goes on if all of them get it, and gives it back.
+template <typename Take, typename Continue>
+void ChannelSearch::with_all_gpus(const Take& take_for, const Continue& go_on_with) {
+  int taken = 0;
+  while (taken < gpus_ && take_for(taken, 1.0F)) {
+    ++taken;
+  }
+  if (taken == gpus_) {
+    go_on_with();
+  }
+  while (taken > 0) {
+    (void)take_for(--taken, -1.0F);
+  }
+}
+
 // Every GPU sends its data to the switch and gets the sum; the head besides what leaves the node,
 // or, inside, its own share of the reduction.
 void ChannelSearch::try_nvls(int head) {
@@ -431,49 +446,15 @@ void ChannelSearch::try_nvls(int head) {
   const auto up = [&](int gpu, float sign) {
     return take(paths.gpu_nvs.at(gpu, 0), paths.nvs_gpu.at(0, gpu), true, share(gpu, sign), true);
   };
-  int downs = 0;
-  while (downs < gpus_ && down(downs, 1.0F)) {
-    ++downs;
-  }
-  if (downs == gpus_) {
-    int ups = 0;
-    while (ups < gpus_ && up(ups, 1.0F)) {
-      ++ups;
-    }
-    if (ups == gpus_) {
-      complete_head(head);
-    }
-    while (ups > 0) {
-      (void)up(--ups, -1.0F);
-    }
-  }
-  while (downs > 0) {
-    (void)down(--downs, -1.0F);
-  }
+  with_all_gpus(down, [&] { with_all_gpus(up, [&] { complete_head(head); }); });
 }
 
 // The head exchanges an equal part with every other GPU.
 void ChannelSearch::try_collnet_direct(int head) {
   const float share = 1.0F / static_cast<float>(gpus_ - 1);
-  int out = 0;
-  while (out < gpus_ && take_between(head, out, share)) {
-    ++out;
-  }
-  if (out == gpus_) {
-    int in = 0;
-    while (in < gpus_ && take_between(in, head, share)) {
-      ++in;
-    }
-    if (in == gpus_) {
-      complete_head(head);
-    }
-    while (in > 0) {
-      (void)take_between(--in, head, -share);
-    }
-  }
-  while (out > 0) {
-    (void)take_between(head, --out, -share);
-  }
+  const auto out = [&](int gpu, float sign) { return take_between(head, gpu, share * sign); };
+  const auto in = [&](int gpu, float sign) { return take_between(gpu, head, share * sign); };
+  with_all_gpus(out, [&] { with_all_gpus(in, [&] { complete_head(head); }); });
 }
 
 void ChannelSearch::complete_head(int head) {

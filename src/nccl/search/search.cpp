@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,14 @@ bool is_split_nvlink(const Machine& machine) {
     ++members[one];
   }
   return std::count_if(members.begin(), members.end(), [](int count) { return count > 1; }) == 2;
+}
+
+// Returns the rates in GB/s of one channel that the search tries, falling.
+std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
+                                     bool multi_node) {
+  const SearchSpeeds& speeds =
+      version < Version::V2_30 ? generation.speeds_before_2_30 : generation.speeds;
+  return multi_node ? speeds.inter : speeds.intra;
 }
 
 // Bandwidths that bound the search (ncclTopoSearchInit).
@@ -223,7 +232,8 @@ class GraphSearch {
       try_.pattern = GraphPattern::Tree;
       return true;
     }
-    try_.pattern = request_pattern();
+    // A simple tree that was found is not looked for in another way again.
+    try_.pattern = best_.pattern;
     if (relax_types()) {
       return true;
     }
@@ -241,9 +251,6 @@ class GraphSearch {
     }
     return false;
   }
-
-  // The pattern to go back to. A simple tree that was found is not looked for in another way again.
-  [[nodiscard]] GraphPattern request_pattern() const { return best_.pattern; }
 
   bool relax_types() {
     const PathType max_intra = has_nets_ ? try_.type_inter : intra_.max;
@@ -390,13 +397,6 @@ bool may_use_nvls(const Machine& machine) {
 }
 
 }  // namespace
-
-std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
-                                     bool multi_node) {
-  const SearchSpeeds& speeds =
-      version < Version::V2_30 ? generation.speeds_before_2_30 : generation.speeds;
-  return multi_node ? speeds.inter : speeds.intra;
-}
 
 // init.cc: initTransportsRank.
 GraphSet search_graphs(const Machine& machine) {

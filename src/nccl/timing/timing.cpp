@@ -2,6 +2,7 @@
 #include "nccl/timing/timing.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -13,6 +14,7 @@
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -59,17 +61,15 @@ double wire_share(Protocol protocol) {
 }  // namespace
 
 std::pair<int, int> wire_ratio(Protocol protocol) {
-  // All but the data are flags.
+  // LL and LL128 send flags with the data.
   constexpr std::array<std::pair<int, int>, 3> kRatios{{{16, 8}, {128, 120}, {1, 1}}};
   return kRatios[static_cast<std::size_t>(protocol)];
 }
 
-std::vector<ChannelShare> channel_shares(const CallPlan& plan) {
-  std::vector<ChannelShare> shares;
+std::vector<ChannelPart> channel_shares(const CallPlan& plan) {
+  std::vector<ChannelPart> shares;
   for (const ChannelPart& part : plan.parts) {
-    for (int i = 0; i < part.channels; ++i) {
-      shares.push_back({.bytes = part.bytes, .chunk = part.chunk});
-    }
+    shares.insert(shares.end(), as_index(part.channels), part);
   }
   return shares;
 }

@@ -138,8 +138,8 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
       const bool reduces = i < gpus.size();
       lanes.push_back(
           {.rate = block_rate(plan, reduces ? reducing : plan.threads - reducing),
-           .program = pipeline_program(loops, rule, {i == 0 ? kNone : first + i - 1, kNone, kNone},
-                                       {i == count ? kNone : first + i, kNone, kNone})});
+           .program = loop_program(1, loops, rule, {i == 0 ? kNone : first + i - 1, kNone, kNone},
+                                   {i == count ? kNone : first + i, kNone, kNone})});
     }
   }
   return profile.ring_base[Protocol::Simple] + run(made, lanes);

@@ -213,7 +213,7 @@ Load Timer::traffic(const CallPlan& plan, int root) {
   ConnectionLoads& connections = state.own_connections();
   LoadSum sum(state.cluster.topology);
   const std::vector<std::vector<NodeFlow>> flows = state.flows_of(plan);
-  const std::vector<ChannelShare> shares = channel_shares(plan);
+  const std::vector<ChannelPart> shares = channel_shares(plan);
   const bool by_channel = plan.algorithm == Algorithm::Ring || plan.algorithm == Algorithm::Tree;
   for (std::size_t channel = 0; channel < (by_channel ? shares.size() : flows.size()); ++channel) {
     if (flows.empty()) {

@@ -38,12 +38,6 @@ struct ReplayedCall {
   std::vector<ReplayLane> lanes;
 };
 
-// The bytes of each channel in use, in order, with its chunk.
-struct ChannelShare {
-  Bytes bytes;
-  Bytes chunk;
-};
-
 // The ways of what a call sends, of which the timer keeps tables.
 struct OwnWays {
   OwnWays(const Topology& topology, Routing& routing);
@@ -162,7 +156,7 @@ struct Timer::State {
   [[nodiscard]] ReplayedCall ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
                                         const Wiring& wiring, RingKind kind) const;
   void make_trees();
-  void add_tree_channel(const CallPlan& plan, const ChannelShare& share, std::size_t channel,
+  void add_tree_channel(const CallPlan& plan, const ChannelPart& share, std::size_t channel,
                         ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;
   // The least rate of a port between two GPUs of a node in one direction.
   [[nodiscard]] Bandwidth scale_up_rate();
@@ -202,7 +196,7 @@ struct Timer::State {
 // The flow back.
 [[nodiscard]] NodeFlow reversed(NodeFlow flow);
 
-// The shares of the channels in use, in order.
-[[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);
+// The part of each channel in use, in order.
+[[nodiscard]] std::vector<ChannelPart> channel_shares(const CallPlan& plan);
 
 }  // namespace trainyard::nccl
