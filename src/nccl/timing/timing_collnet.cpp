@@ -41,45 +41,27 @@ void require_all_reduce(const CallPlan& plan) {
 SimTime Timer::State::collnet_direct(const CallPlan& plan) {
   require_all_reduce(plan);
   const int kind = communicator.node_kind.front();
-  const auto heads = static_cast<std::int64_t>(
-      channels_of(communicator.graphs[as_index(kind)].collnet_direct).size());
+  const int heads =
+      static_cast<int>(channels_of(communicator.graphs[as_index(kind)].collnet_direct).size());
   const NodeNetwork node = node_network();
   const Bandwidth link = scale_up_rate();
-  const std::int64_t chunk = std::max<std::int64_t>(1, plan.parts.front().chunk.count());
-  const std::int64_t channels = std::max(1, plan.channels);
-  const std::int64_t bytes = (plan.bytes.count() + channels - 1) / channels;
-  struct Stages {
-    SimTime copy;    // Scatter, broadcast and gather take this each.
-    SimTime reduce;  // At a head: its chunk of every rank.
-    SimTime link;    // Time of a rank to the heads and back.
-    SimTime between;
+  const int reducing = std::max(kCopyThreads, plan.threads - kScatterAndBroadcast - kCopyThreads);
+  const auto time_of = [&](std::int64_t loop) {
+    const Bytes all(loop * std::max(1, plan.channels));
+    // Scatter, broadcast and gather take this each.
+    const SimTime copy =
+        gpu.simple_cost + transfer_time(Bytes(loop), block_rate(plan, kCopyThreads));
+    // At a head: its chunk of every rank.
+    const SimTime reduce = gpu.simple_cost + transfer_time(Bytes(loop), block_rate(plan, reducing));
+    const SimTime to_heads_and_back =
+        transfer_time(Bytes(2 * all.count() * (heads - 1) / heads), link);
+    const SimTime between = transfer_time(all, node.rate);
+    return LoopTime{.all = copy * 3 + reduce + to_heads_and_back + between,
+                    .slowest = std::max({copy, reduce, to_heads_and_back, between})};
   };
-  const auto stages = [&](std::int64_t loop) {
-    const Bytes of_block(loop);
-    const Bytes of_all(loop * channels);
-    const int reducing = plan.threads - kScatterAndBroadcast - kCopyThreads;
-    return Stages{
-        .copy = gpu.simple_cost + transfer_time(of_block, block_rate(plan, kCopyThreads)),
-        .reduce = gpu.simple_cost +
-                  transfer_time(of_block, block_rate(plan, std::max(kCopyThreads, reducing))),
-        .link = transfer_time(Bytes(2 * of_all.count() * (heads - 1) / heads), link),
-        .between = transfer_time(of_all, node.rate)};
-  };
-  const std::int64_t loop = heads * chunk;
-  const Stages first = stages(std::min(loop, bytes));
-  const SimTime slowest = std::max({first.copy, first.reduce, first.link, first.between});
   const SimTime way = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
                       profile.collnet_extra;
-  SimTime time = profile.ring_base[Protocol::Simple] + first.copy * 3 + first.reduce + first.link +
-                 first.between + way;
-  if (bytes > loop) {
-    time += slowest * (bytes / loop - 1);
-    if (const std::int64_t rest = bytes % loop; rest > 0) {
-      const Stages last = stages(rest);
-      time += std::max({last.copy, last.reduce, last.link, last.between});
-    }
-  }
-  return time;
+  return profile.ring_base[Protocol::Simple] + way + pipelined(head_loops(plan, heads), time_of);
 }
 
 // In each node a chain of ranks reduces towards the head, whose NIC sends, and a second group of

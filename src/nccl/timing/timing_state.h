@@ -196,6 +196,23 @@ struct Timer::State {
 // The flow back.
 [[nodiscard]] NodeFlow reversed(NodeFlow flow);
 
+// The loops of one channel over a chunk of each head.
+struct HeadLoops {
+  std::int64_t bytes = 0;  // Bytes of the channel, as the operation counts them.
+  std::int64_t loop = 0;   // Bytes of one loop.
+};
+[[nodiscard]] HeadLoops head_loops(const CallPlan& plan, int heads);
+
+// The time of a loop in all stages that it goes through, and in the slowest of them.
+struct LoopTime {
+  SimTime all;
+  SimTime slowest;
+};
+// Groups of warps work on different loops at once: the first goes through all stages, each further
+// one comes when the slowest has done it. `time_of` a loop of so many bytes.
+[[nodiscard]] SimTime pipelined(const HeadLoops& loops,
+                                const std::function<LoopTime(std::int64_t)>& time_of);
+
 // The part of each channel in use, in order.
 [[nodiscard]] std::vector<ChannelPart> channel_shares(const CallPlan& plan);
 

@@ -155,7 +155,9 @@ void set_parts(const Communicator& communicator, const Environment& environment,
     return chunk_bytes(plan.function, plan.algorithm, plan.protocol, bytes, channels, communicator,
                        environment);
   };
-  if (shares_loop(plan.algorithm, communicator.nodes)) {
+  // All channels share one loop over the whole payload.
+  if (uses_collnet(plan.algorithm) ||
+      (plan.algorithm == Algorithm::Nvls && communicator.nodes > 1)) {
     plan.parts = {{.channels = plan.channels,
                    .bytes = plan.bytes,
                    .chunk = chunk(plan.bytes, plan.channels)}};

@@ -198,9 +198,4 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
   return Bytes(std::max(chunk / multiple, std::int64_t{1}) * multiple);
 }
 
-bool shares_loop(Algorithm algorithm, int nodes) {
-  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain ||
-         (algorithm == Algorithm::Nvls && nodes > 1);
-}
-
 }  // namespace trainyard::nccl

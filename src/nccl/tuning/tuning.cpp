@@ -33,10 +33,6 @@ float narrow(double value) {
   return static_cast<float>(value);
 }
 
-bool uses_collnet(Algorithm algorithm) {
-  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
-}
-
 class Model {
  public:
   Model(const TuningInput& input, const Environment& environment)

@@ -47,6 +47,10 @@ inline constexpr std::array kAlgorithms{
   return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
 }
 
+[[nodiscard]] constexpr bool uses_collnet(Algorithm algorithm) {
+  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
+}
+
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr std::array kProtocols{Protocol::LL, Protocol::LL128, Protocol::Simple};
 
