@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/search/channel_search.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -50,7 +51,7 @@ PathType next_type(PathType type) {
 
 // Two groups of GPUs on NVLink with something slower in between (ncclTopoSplitNvLink).
 bool is_split_nvlink(const Machine& machine) {
-  const auto gpus = static_cast<std::size_t>(machine.gpu_count());
+  const auto gpus = as_index(machine.gpu_count());
   std::vector<std::size_t> domain(gpus);
   std::iota(domain.begin(), domain.end(), std::size_t{0});
   for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
@@ -99,9 +100,9 @@ Bounds find_bounds(const Machine& machine) {
     }
     float nvlink = 0.0F;
     float pci = 0.0F;
-    const int device = system.gpus[static_cast<std::size_t>(gpu)].device;
-    for (const int index : system.vertices[static_cast<std::size_t>(device)].edges) {
-      const Edge& edge = system.edges[static_cast<std::size_t>(index)];
+    const int device = system.gpus[as_index(gpu)].device;
+    for (const int index : system.vertices[as_index(device)].edges) {
+      const Edge& edge = system.edges[as_index(index)];
       nvlink += edge.kind == EdgeKind::Nvl ? edge.bandwidth : 0.0F;
       pci = edge.kind == EdgeKind::Pci ? edge.bandwidth : pci;
     }
@@ -286,9 +287,9 @@ class GraphSearch {
     }
     const int channels = std::min(2 * best_.channels, best_.max_channels);
     for (int channel = best_.channels; channel < channels; ++channel) {
-      const auto from = static_cast<std::size_t>(channel - best_.channels);
-      const auto to = static_cast<std::size_t>(channel);
-      const auto gpus = static_cast<std::size_t>(gpus_);
+      const auto from = as_index(channel - best_.channels);
+      const auto to = as_index(channel);
+      const auto gpus = as_index(gpus_);
       std::copy_n(best_.gpus.begin() + static_cast<std::ptrdiff_t>(from * gpus), gpus,
                   best_.gpus.begin() + static_cast<std::ptrdiff_t>(to * gpus));
       best_.nets[to] = best_.nets[from];
@@ -330,9 +331,9 @@ class GraphSearch {
 
   void fall_back() {
     best_.channels = 1;
-    best_.gpus.resize(static_cast<std::size_t>(gpus_));
+    best_.gpus.resize(as_index(gpus_));
     for (int gpu = 0; gpu < gpus_; ++gpu) {
-      best_.gpus[static_cast<std::size_t>(gpu)] = gpu;
+      best_.gpus[as_index(gpu)] = gpu;
     }
     best_.nets.assign(1, {0, 0});
     best_.bw_intra = best_.bw_inter = 0.1F;
@@ -374,16 +375,16 @@ Graph graph_of(const Machine& machine, const Candidate& found) {
               .type_inter = found.type_inter,
               .same_channels = found.same_channels};
   const std::size_t gpus = system.gpus.size();
-  for (std::size_t channel = 0; channel < static_cast<std::size_t>(found.channels); ++channel) {
+  for (std::size_t channel = 0; channel < as_index(found.channels); ++channel) {
     GraphChannel out;
     if (!system.nets.empty()) {
-      out.net_in = system.nets[static_cast<std::size_t>(found.nets[channel][0])].dev;
-      out.net_out = system.nets[static_cast<std::size_t>(found.nets[channel][1])].dev;
+      out.net_in = system.nets[as_index(found.nets[channel][0])].dev;
+      out.net_out = system.nets[as_index(found.nets[channel][1])].dev;
     }
     const std::size_t count = found.pattern == GraphPattern::Nvls ? 1 : gpus;
     for (std::size_t position = 0; position < count; ++position) {
       const int gpu = found.gpus[channel * gpus + position];
-      out.gpus.push_back(system.gpus[static_cast<std::size_t>(gpu)].rank);
+      out.gpus.push_back(system.gpus[as_index(gpu)].rank);
     }
     graph.channels.push_back(std::move(out));
   }

@@ -286,17 +286,6 @@ class Init {
     made_.p2p_chunk = point_to_point_chunk(made_, all_nvlink, options_.environment);
   }
 
-  // Each kind once.
-  static void add_peer(std::vector<PeerPath>& peers, const PeerPath& peer) {
-    const bool known = std::any_of(peers.begin(), peers.end(), [&](const PeerPath& other) {
-      return other.kind == peer.kind && other.bandwidth == peer.bandwidth &&
-             other.link_bandwidth == peer.link_bandwidth && other.nics == peer.nics;
-    });
-    if (!known) {
-      peers.push_back(peer);
-    }
-  }
-
   static void add_peers(const Machine& machine, std::vector<PeerPath>& peers) {
     for (int from = 0; from < machine.gpu_count(); ++from) {
       for (int to = 0; to < machine.gpu_count(); ++to) {
@@ -307,12 +296,12 @@ class Init {
         // Two ranks of one GPU are nearer still.
         if (path.type <= PathType::Nvb) {
           const SystemGpu& gpu = machine.system().gpus[as_index(from)];
-          add_peer(peers,
-                   {.kind = PeerPath::Kind::NvLink,
-                    .bandwidth = static_cast<double>(path.bandwidth),
-                    .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)});
+          peers.push_back(
+              {.kind = PeerPath::Kind::NvLink,
+               .bandwidth = static_cast<double>(path.bandwidth),
+               .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)});
         } else {
-          add_peer(peers, {.kind = PeerPath::Kind::Pcie});
+          peers.push_back({.kind = PeerPath::Kind::Pcie});
         }
       }
     }
@@ -325,7 +314,7 @@ class Init {
       for (const int net : nets) {
         bandwidth += static_cast<double>(machine.system().nets[as_index(net)].bandwidth);
       }
-      add_peer(peers, {.kind = PeerPath::Kind::Network,
+      peers.push_back({.kind = PeerPath::Kind::Network,
                        .bandwidth = bandwidth,
                        .nics = static_cast<int>(nets.size())});
     }
