@@ -229,10 +229,10 @@ inline Communicator communicator_of(const TunedMachine& machine,
   communicator.min_compute_capability = input.min_compute_capability;
   communicator.cpu = input.cpu;
   communicator.channels = machine.channels;
-  if (input.graphs.nvls) {
+  if (input.graphs.nvls.exists()) {
     const NvlsSetup nvls = nvls_setup(communicator, environment);
     communicator.nvls_channels = nvls.channels;
-    communicator.nvls_heads = input.graphs.nvls->channel_count;
+    communicator.nvls_heads = input.graphs.nvls.channel_count;
     communicator.nvls_chunk = nvls.chunk;
     communicator.nvls_tree_chunk = nvls.tree_chunk;
   }

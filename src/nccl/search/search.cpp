@@ -404,14 +404,14 @@ GraphSet search_graphs(const Machine& machine) {
   ChannelSearch channels(machine);
   GraphSearch search(machine, channels, find_bounds(machine));
   GraphSet graphs;
-  const auto found = [&](const Request& request) -> std::optional<Graph> {
+  const auto found = [&](const Request& request) {
     const Candidate candidate = search.search(request);
-    return candidate.channels > 0 ? std::optional(graph_of(machine, candidate)) : std::nullopt;
+    return candidate.channels > 0 ? graph_of(machine, candidate) : Graph{};
   };
-  graphs.ring = *found({.pattern = GraphPattern::Ring});
+  graphs.ring = found({.pattern = GraphPattern::Ring});
   const int rings = graphs.ring.channel_count;
   graphs.tree =
-      *found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
+      found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
   if (machine.options().collnet && machine.net_count() > 0) {
     graphs.collnet_chain = found({.pattern = GraphPattern::Tree,
                                   .min_channels = rings,

@@ -20,9 +20,9 @@ namespace {
 constexpr int kCopyThreads = 96;
 constexpr int kScatterAndBroadcast = 2 * (kCopyThreads + 32);
 
-const std::vector<GraphChannel>& channels_of(const std::optional<Graph>& graph) {
-  CHECK(graph && !graph->channels.empty(), "a plan over a graph that was not found");
-  return graph->channels;
+const std::vector<GraphChannel>& channels_of(const Graph& graph) {
+  CHECK(!graph.channels.empty(), "a plan over a graph that was not found");
+  return graph.channels;
 }
 
 void require_all_reduce(const CallPlan& plan) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/tuning/communicator.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -31,14 +32,9 @@ bool are_alike(Graph a, Graph b) {
   return a == b;
 }
 
-bool are_alike(const std::optional<Graph>& a, const std::optional<Graph>& b) {
-  return a.has_value() == b.has_value() && (!a || are_alike(*a, *b));
-}
-
 bool are_alike(const GraphSet& a, const GraphSet& b) {
-  return are_alike(a.ring, b.ring) && are_alike(a.tree, b.tree) && are_alike(a.nvls, b.nvls) &&
-         are_alike(a.collnet_chain, b.collnet_chain) &&
-         are_alike(a.collnet_direct, b.collnet_direct);
+  return std::all_of(kGraphs.begin(), kGraphs.end(),
+                     [&](Graph GraphSet::*const graph) { return are_alike(a.*graph, b.*graph); });
 }
 
 // Returns all fields but graphs and NICs.

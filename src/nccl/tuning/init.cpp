@@ -155,11 +155,11 @@ class Init {
     std::size_t kind = 0;
     for (const std::vector<SearchedNode>& parts : parts_) {
       for (const SearchedNode& part : parts) {
-        const GraphFile file = read_graph_xml(*options_.graph_text, options_.graph_name,
-                                              names_of(part.machine, made_.nodes > 1));
+        const GraphSet file = read_graph_xml(*options_.graph_text, options_.graph_name,
+                                             names_of(part.machine, made_.nodes > 1));
         GraphSet& graphs = made_.graphs[kind++];
-        graphs.ring = chosen(graphs.ring, file.ring, "ring");
-        graphs.tree = chosen(graphs.tree, file.tree, "tree");
+        choose(graphs.ring, file.ring, "ring");
+        choose(graphs.tree, file.tree, "tree");
         choose(graphs.nvls, file.nvls, "NVLS");
         choose(graphs.collnet_chain, file.collnet_chain, "CollNet chain");
         choose(graphs.collnet_direct, file.collnet_direct, "CollNet direct");
@@ -170,23 +170,19 @@ class Init {
     }
   }
 
-  Graph chosen(const Graph& searched, const std::optional<Graph>& file, std::string_view name) {
-    if (file && file->cross_nic == 1 && options_.environment.cross_nic == 0) {
+  void choose(Graph& graph, const Graph& file, std::string_view name) {
+    if (!file.exists()) {
+      return;
+    }
+    if (!graph.exists()) {
+      remark(fmt::format("the graph file's {} is of no use here: the nodes cannot do it", name));
+    } else if (file.cross_nic == 1 && options_.environment.cross_nic == 0) {
       remark(
           fmt::format("the graph file's {} crosses NICs, which NCCL_CROSS_NIC=0 forbids: it was "
                       "searched for",
                       name));
-      return searched;
-    }
-    return file.value_or(searched);
-  }
-
-  void choose(std::optional<Graph>& graph, const std::optional<Graph>& file,
-              std::string_view name) {
-    if (graph) {
-      graph = chosen(*graph, file, name);
-    } else if (file) {
-      remark(fmt::format("the graph file's {} is of no use here: the nodes cannot do it", name));
+    } else {
+      graph = file;
     }
   }
 
@@ -240,24 +236,24 @@ class Init {
     for_each_machine([&](const Machine& machine) {
       input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
     });
-    input.collnet = made_.aligned.collnet_chain.has_value();
+    input.collnet = made_.aligned.collnet_chain.exists();
     made_.tuning = make_tuning_table(input, options_.environment);
   }
 
   // Notes the assumptions about what no topology file tells.
   void remark_assumptions() {
-    if (made_.aligned.nvls && options_.environment.nvls_enable == 2) {
+    if (made_.aligned.nvls.exists() && options_.environment.nvls_enable == 2) {
       remark(
           "NVLS is planned as if the driver offered multicast memory; --env NCCL_NVLS_ENABLE=0 "
           "plans without");
     }
-    if (made_.aligned.collnet_chain) {
+    if (made_.aligned.collnet_chain.exists()) {
       remark("CollNet is planned as if switches and network plugin could reduce");
     }
   }
 
   void set_up_nvls() {
-    if (!made_.aligned.nvls) {
+    if (!made_.aligned.nvls.exists()) {
       return;
     }
     const NvlsSetup setup = nvls_setup(made_, options_.environment);

@@ -13,7 +13,7 @@ namespace {
 void tune_blackwell_nodes(const Communicator& communicator, NvlsSetup& setup) {
   constexpr double kNic400 = 48.0;  // GB/s that the search finds for a NIC of 400 Gb/s
   constexpr double kNic800 = 96.0;
-  const Graph& graph = *communicator.aligned.nvls;
+  const Graph& graph = communicator.aligned.nvls;
   const int ppn = communicator.min_ranks_per_node();
   const bool near = graph.type_inter <= PathType::Pxb;
   if (communicator.nodes == 2 && graph.bw_inter >= kNic400) {

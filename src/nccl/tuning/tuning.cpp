@@ -50,7 +50,7 @@ class Model {
       return {};
     }
     TuningCell cell{.latency = latency(function, algorithm, protocol, graph), .bandwidth = 0.0};
-    if (graph.channel_count > 0 && enabled(function, algorithm, protocol, graph)) {
+    if (graph.exists() && enabled(function, algorithm, protocol, graph)) {
       cell.bandwidth =
           bus_bandwidth(function, algorithm, protocol, graph) * ratio(function, algorithm);
     }
@@ -64,11 +64,7 @@ class Model {
   }
 
  private:
-  // One without channels where the search found none.
   [[nodiscard]] const Graph& graph_of(Algorithm algorithm) const {
-    const auto found = [this](const std::optional<Graph>& graph) -> const Graph& {
-      return graph && graph->channel_count > 0 ? *graph : none_;
-    };
     switch (algorithm) {
       case Algorithm::Tree:
       case Algorithm::Pat:
@@ -76,14 +72,14 @@ class Model {
       case Algorithm::Ring:
         return input_.graphs.ring;
       case Algorithm::CollNetDirect:
-        return found(input_.graphs.collnet_direct);
+        return input_.graphs.collnet_direct;
       case Algorithm::CollNetChain:
-        return found(input_.graphs.collnet_chain);
+        return input_.graphs.collnet_chain;
       case Algorithm::Nvls:
       case Algorithm::NvlsTree:
         break;
     }
-    return found(input_.graphs.nvls);
+    return input_.graphs.nvls;
   }
 
   // Returns false for what NCCL passes over, so that its latency too is zero.
@@ -325,7 +321,6 @@ class Model {
   const TuningInput& input_;
   const Environment& environment_;
   const TuningConstants& constants_;
-  Graph none_ = {};
   const GpuGeneration& generation_;
   std::size_t scale_;
   float ppn_;

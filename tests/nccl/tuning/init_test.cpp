@@ -143,7 +143,7 @@ TEST_CASE("topology files lead to NCCL's choices for all_gather", "[nccl]") {
 TEST_CASE("variables limit the channels and the search", "[nccl]") {
   REQUIRE(made(h100_server(), 1, with_init({"NCCL_MAX_NCHANNELS=4"})).channels == 4);
   REQUIRE(made(h100_server(), 1, with_init({"NCCL_MIN_CTAS=30"})).channels == 30);
-  REQUIRE_FALSE(made(h100_server(), 1, with_init({"NCCL_NVLS_ENABLE=0"})).aligned.nvls);
+  REQUIRE_FALSE(made(h100_server(), 1, with_init({"NCCL_NVLS_ENABLE=0"})).aligned.nvls.exists());
   REQUIRE(made(h100_server(), 2, with_init({"NCCL_CROSS_NIC=0"})).aligned.ring.cross_nic == 0);
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("sends and receives get channels by what joins the peers", "[nccl]") {
 TEST_CASE("a graph file that was written takes the place of the search", "[nccl]") {
   const JobNodes nodes = job_nodes(plain_server(h100_server()), {.nodes = 4});
   const InitResult searched = make_communicator(nodes, {});
-  GraphFile file = graph_file(searched.communicator.graphs.front());
+  GraphSet file = searched.communicator.graphs.front();
   InitOptions options;
   options.graph_name = "graph.xml";
   options.graph_text = write_graph_xml(file, searched.names);
@@ -168,21 +168,21 @@ TEST_CASE("a graph file that was written takes the place of the search", "[nccl]
   REQUIRE(same.rings[3].order == searched.communicator.rings[3].order);
   REQUIRE(same.remarks == searched.communicator.remarks);
 
-  file.ring->channel_count = 2;
-  file.ring->channels.resize(2);
-  file.ring->bw_inter = 12;
+  file.ring.channel_count = 2;
+  file.ring.channels.resize(2);
+  file.ring.bw_inter = 12;
   options.graph_text = write_graph_xml({.ring = file.ring}, searched.names);
   const Communicator fewer = make_communicator(nodes, options).communicator;
   REQUIRE(fewer.aligned.ring.bw_inter == 12);
   REQUIRE(fewer.aligned.tree.channel_count == 2);
-  REQUIRE(fewer.aligned.nvls->channel_count == 8);
+  REQUIRE(fewer.aligned.nvls.channel_count == 8);
 }
 
 TEST_CASE("what a graph file cannot do here is told", "[nccl]") {
   const JobNodes nodes = job_nodes(plain_server(h100_server()), {.nodes = 2});
   const InitResult searched = make_communicator(nodes, {});
-  GraphFile file = graph_file(searched.communicator.graphs.front());
-  file.ring->cross_nic = 1;
+  GraphSet file = searched.communicator.graphs.front();
+  file.ring.cross_nic = 1;
   InitOptions options = with_init({"NCCL_CROSS_NIC=0", "NCCL_NVLS_ENABLE=0"});
   options.graph_name = "graph.xml";
   options.graph_text = write_graph_xml(file, searched.names);
