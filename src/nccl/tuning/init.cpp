@@ -86,7 +86,7 @@ class Init {
                     .max = std::min(environment.max_channels, environment.max_ctas)});
     set_up_nvls();
     remark_assumptions();
-    tune();
+    made_.tuning = make_tuning_table(made_, options_.environment);
     set_up_point_to_point();
     result.names = names_of(parts_.front().front().machine, made_.nodes > 1);
     for (std::vector<SearchedNode>& parts : parts_) {
@@ -138,12 +138,14 @@ class Init {
     made_.first_rank.push_back(made_.ranks);
     made_.cpu = cpu();
     made_.min_compute_capability = std::numeric_limits<int>::max();
+    made_.has_nvswitch = true;
     for_each_machine([&](const Machine& machine) {
       for (const SystemGpu& gpu : machine.system().gpus) {
         const int capability = gpu.generation->compute_capability;
         made_.min_compute_capability = std::min(made_.min_compute_capability, capability);
-        greatest_compute_capability_ = std::max(greatest_compute_capability_, capability);
+        made_.max_compute_capability = std::max(made_.max_compute_capability, capability);
       }
+      made_.has_nvswitch = made_.has_nvswitch && machine.system().nvswitch.has_value();
     });
   }
 
@@ -220,24 +222,6 @@ class Init {
            : cpu.vendor == CpuVendor::Amd     ? CpuKind::Amd
            : cpu.vendor == CpuVendor::Zhaoxin ? CpuKind::Zhaoxin
                                               : CpuKind::Intel;
-  }
-
-  void tune() {
-    TuningInput input;
-    input.version = made_.version;
-    input.ranks = made_.ranks;
-    input.nodes = made_.nodes;
-    input.max_ranks_per_node = made_.max_ranks_per_node();
-    input.min_compute_capability = made_.min_compute_capability;
-    input.greatest_compute_capability = greatest_compute_capability_;
-    input.cpu = made_.cpu;
-    input.graphs = made_.aligned;
-    input.nvswitch = true;
-    for_each_machine([&](const Machine& machine) {
-      input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
-    });
-    input.collnet = made_.aligned.collnet_chain.exists();
-    made_.tuning = make_tuning_table(input, options_.environment);
   }
 
   // Notes the assumptions about what no topology file tells.
@@ -321,7 +305,6 @@ class Init {
   SearchMemory* searches_;
   std::vector<std::vector<SearchedNode>> parts_;  // Parts by kind of JobNodes.
   Communicator made_;
-  int greatest_compute_capability_ = 0;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ float narrow(double value) {
 
 class Model {
  public:
-  Model(const TuningInput& input, const Environment& environment)
+  Model(const Communicator& input, const Environment& environment)
       : input_(input),
         environment_(environment),
         constants_(tuning_constants(input.version)),
@@ -68,18 +68,18 @@ class Model {
     switch (algorithm) {
       case Algorithm::Tree:
       case Algorithm::Pat:
-        return input_.graphs.tree;
+        return input_.aligned.tree;
       case Algorithm::Ring:
-        return input_.graphs.ring;
+        return input_.aligned.ring;
       case Algorithm::CollNetDirect:
-        return input_.graphs.collnet_direct;
+        return input_.aligned.collnet_direct;
       case Algorithm::CollNetChain:
-        return input_.graphs.collnet_chain;
+        return input_.aligned.collnet_chain;
       case Algorithm::Nvls:
       case Algorithm::NvlsTree:
         break;
     }
-    return input_.graphs.nvls;
+    return input_.aligned.nvls;
   }
 
   // Returns false for what NCCL passes over, so that its latency too is zero.
@@ -100,8 +100,9 @@ class Model {
             (algorithm == Algorithm::Nvls || algorithm == Algorithm::CollNetDirect));
   }
 
+  // The network adds up in its switches (SHARP), but does not gather there.
   [[nodiscard]] bool collnet() const {
-    return input_.collnet && environment_.collnet_enable &&
+    return input_.aligned.collnet_chain.exists() && environment_.collnet_enable &&
            input_.nodes >= environment_.collnet_node_threshold;
   }
 
@@ -133,8 +134,8 @@ class Model {
       case Algorithm::CollNetChain:
         return collnet() && protocol == Protocol::Simple;
       case Algorithm::CollNetDirect:
-        return collnet() && protocol == Protocol::Simple && input_.nvswitch &&
-               input_.max_ranks_per_node <= kMaxDirectArity &&
+        return collnet() && protocol == Protocol::Simple && input_.has_nvswitch &&
+               input_.max_ranks_per_node() <= kMaxDirectArity &&
                !(gathers_or_scatters(function) && several);
       case Algorithm::NvlsTree:
         return several;
@@ -142,7 +143,7 @@ class Model {
         break;
     }
     return (!several || collnet()) && (function == Function::AllReduce ||
-                                       (input_.max_ranks_per_node <= kMaxNvlsArity && !several));
+                                       (input_.max_ranks_per_node() <= kMaxNvlsArity && !several));
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
@@ -150,7 +151,7 @@ class Model {
     return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
            graph.type_intra <= PathType::Nvb &&
            (generation_.mixes_ll128 ||
-            input_.min_compute_capability == input_.greatest_compute_capability);
+            input_.min_compute_capability == input_.max_compute_capability);
   }
 
   // GB/s of all channels on their wires. Without collnet a graph's bandwidth between nodes counts
@@ -318,7 +319,7 @@ class Model {
     return input_.cpu == CpuKind::Amd ? 2.0F : 1.0F;
   }
 
-  const TuningInput& input_;
+  const Communicator& input_;
   const Environment& environment_;
   const TuningConstants& constants_;
   const GpuGeneration& generation_;
@@ -327,7 +328,7 @@ class Model {
 };
 
 // NCCL_MAX_NTHREADS and the limits of the protocols, src/include/device.h.
-void set_threads(const TuningInput& input, const Environment& environment, TuningTable& table) {
+void set_threads(const Communicator& input, const Environment& environment, TuningTable& table) {
   constexpr int kMax = 640;
   constexpr int kMaxSimple = 512;
   constexpr int kSlow = 256;
@@ -338,7 +339,7 @@ void set_threads(const TuningInput& input, const Environment& environment, Tunin
   table.max_threads[at(Algorithm::Pat)] = {};
   const int all = environment.threads.value_or(kMaxSimple);
   const int ll128 = environment.ll128_threads.value_or(kMax);
-  const Graph& ring = input.graphs.ring;
+  const Graph& ring = input.aligned.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
   table.max_threads[at(Algorithm::Tree)] = {all, ll128, all};
   table.max_threads[at(Algorithm::Ring)] = {
@@ -346,7 +347,7 @@ void set_threads(const TuningInput& input, const Environment& environment, Tunin
 }
 
 // NCCL_LL_THREAD_THRESHOLD and the like, src/include/comm.h.
-void set_thresholds(const TuningInput& input, const Environment& environment, TuningTable& table) {
+void set_thresholds(const Communicator& input, const Environment& environment, TuningTable& table) {
   for (auto& thresholds : table.thread_thresholds) {
     thresholds = {8, 8, 64};
   }
@@ -376,7 +377,7 @@ bool corrected(const Communicator& communicator, Function function, Algorithm al
 
 }  // namespace
 
-TuningTable make_tuning_table(const TuningInput& input, const Environment& environment) {
+TuningTable make_tuning_table(const Communicator& input, const Environment& environment) {
   CHECK(input.ranks >= 2 && input.nodes >= 1 && input.nodes <= input.ranks,
         "a tuning table needs two ranks, and nodes with a rank each");
   const Model model(input, environment);
