@@ -223,11 +223,8 @@ inline Communicator communicator_of(const TunedMachine& machine,
   communicator.graphs = {input.aligned};
   communicator.channels = machine.channels;
   if (input.aligned.nvls.exists()) {
-    const NvlsSetup nvls = nvls_setup(communicator, environment);
-    communicator.nvls_channels = nvls.channels;
+    set_up_nvls(communicator, environment);
     communicator.nvls_heads = input.aligned.nvls.channel_count;
-    communicator.nvls_chunk = nvls.chunk;
-    communicator.nvls_tree_chunk = nvls.tree_chunk;
   }
   communicator.tuning = make_tuning_table(input, environment);
   return communicator;

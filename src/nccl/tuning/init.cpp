@@ -84,10 +84,12 @@ class Init {
     const Environment& environment = options_.environment;
     connect(made_, {.min = std::max(environment.min_channels, environment.min_ctas),
                     .max = std::min(environment.max_channels, environment.max_ctas)});
-    set_up_nvls();
+    if (made_.aligned.nvls.exists()) {
+      set_up_nvls(made_, options_.environment);
+    }
     remark_assumptions();
     made_.tuning = make_tuning_table(made_, options_.environment);
-    set_up_point_to_point();
+    set_up_point_to_point(made_, peers(), options_.environment);
     result.names = names_of(parts_.front().front().machine, made_.nodes > 1);
     for (std::vector<SearchedNode>& parts : parts_) {
       for (SearchedNode& part : parts) {
@@ -236,19 +238,9 @@ class Init {
     }
   }
 
-  void set_up_nvls() {
-    if (!made_.aligned.nvls.exists()) {
-      return;
-    }
-    const NvlsSetup setup = nvls_setup(made_, options_.environment);
-    made_.nvls_channels = setup.channels;
-    made_.nvls_chunk = setup.chunk;
-    made_.nvls_tree_chunk = setup.tree_chunk;
-  }
-
   // --- Sends and receives ----------------------------------------------------------------------
 
-  void set_up_point_to_point() {
+  [[nodiscard]] std::vector<PeerPath> peers() const {
     std::vector<PeerPath> peers;
     for_each_machine([&](const Machine& machine) {
       add_peers(machine, peers);
@@ -256,14 +248,7 @@ class Init {
         add_networks(machine, peers);
       }
     });
-    const PointToPointChannels channels =
-        point_to_point_channels(made_, peers, options_.environment);
-    made_.p2p_channels = channels.channels;
-    made_.p2p_channels_per_peer = channels.per_peer;
-    const bool all_nvlink = std::all_of(peers.begin(), peers.end(), [](const PeerPath& peer) {
-      return peer.kind == PeerPath::Kind::NvLink;
-    });
-    made_.p2p_chunk = point_to_point_chunk(made_, all_nvlink, options_.environment);
+    return peers;
   }
 
   static void add_peers(const Machine& machine, std::vector<PeerPath>& peers) {
