@@ -11,8 +11,6 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr int kMaxChannels = 64;  // MAXCHANNELS of NCCL.
-
 // Targets of greatest bandwidth, of those the ones of least type.
 std::vector<int> nearest(const PathTable& table, int source) {
   std::vector<int> found;

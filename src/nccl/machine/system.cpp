@@ -463,13 +463,6 @@ const GpuGeneration& System::oldest() const {
           }).generation;
 }
 
-int System::gpu_of_rank(int rank) const {
-  const auto gpu = std::find_if(gpus.begin(), gpus.end(),
-                                [&](const SystemGpu& candidate) { return candidate.rank == rank; });
-  CHECK(gpu != gpus.end(), "a rank of this system");
-  return static_cast<int>(gpu - gpus.begin());
-}
-
 System build_system(const std::vector<NcclSystem>& servers, const SystemSelection& selection) {
   return SystemBuilder(servers, selection).build();
 }

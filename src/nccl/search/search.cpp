@@ -22,7 +22,7 @@ constexpr int kBudget = 1 << 14;
 constexpr int kBudgetSameChannels = 1 << 8;
 constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
 
-constexpr int kMaxRings = 32;        // MAXCHANNELS / 2.
+constexpr int kMaxRings = kMaxChannels / 2;
 constexpr int kMaxNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
 constexpr int kMaxCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
 
@@ -111,14 +111,6 @@ Bounds find_bounds(const Machine& machine) {
   return bounds;
 }
 
-// The request of one search.
-struct Request {
-  GraphPattern pattern = GraphPattern::Ring;
-  int min_channels = 1;
-  int max_channels = kMaxRings;
-  bool collnet = false;
-};
-
 class GraphSearch {
  public:
   GraphSearch(const Machine& machine, ChannelSearch& channels, const Bounds& bounds)
@@ -130,7 +122,8 @@ class GraphSearch {
         generation_(machine.system().oldest()),
         speeds_(search_speeds(machine.options().version, generation_, has_nets_)) {}
 
-  Candidate search(const Request& request) {
+  // `request` has what is asked for: pattern, collnet, numbers of channels.
+  Candidate search(const Candidate& request) {
     prepare(request);
     bool is_first_pass = true;
     for (;;) {
@@ -157,11 +150,8 @@ class GraphSearch {
   }
 
  private:
-  void prepare(const Request& request) {
-    best_ = Candidate{.pattern = request.pattern,
-                      .collnet = request.collnet,
-                      .min_channels = request.min_channels,
-                      .max_channels = request.max_channels};
+  void prepare(const Candidate& request) {
+    best_ = request;
     const bool may_cross = request.pattern == GraphPattern::Ring ||
                            request.pattern == GraphPattern::BalancedTree ||
                            request.pattern == GraphPattern::SplitTree;
@@ -332,9 +322,7 @@ class GraphSearch {
   void fall_back() {
     best_.channels = 1;
     best_.gpus.resize(as_index(gpus_));
-    for (int gpu = 0; gpu < gpus_; ++gpu) {
-      best_.gpus[as_index(gpu)] = gpu;
-    }
+    std::iota(best_.gpus.begin(), best_.gpus.end(), 0);
     best_.nets.assign(1, {0, 0});
     best_.bw_intra = best_.bw_inter = 0.1F;
     best_.type_intra = best_.type_inter = PathType::Sys;
@@ -404,24 +392,24 @@ GraphSet search_graphs(const Machine& machine) {
   ChannelSearch channels(machine);
   GraphSearch search(machine, channels, find_bounds(machine));
   GraphSet graphs;
-  const auto found = [&](const Request& request) {
+  const auto found = [&](const Candidate& request) {
     const Candidate candidate = search.search(request);
     return candidate.channels > 0 ? graph_of(machine, candidate) : Graph{};
   };
-  graphs.ring = found({.pattern = GraphPattern::Ring});
+  graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = kMaxRings});
   const int rings = graphs.ring.channel_count;
   graphs.tree =
       found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
   if (machine.options().collnet && machine.net_count() > 0) {
     graphs.collnet_chain = found({.pattern = GraphPattern::Tree,
+                                  .collnet = true,
                                   .min_channels = rings,
-                                  .max_channels = rings,
-                                  .collnet = true});
+                                  .max_channels = rings});
     if (machine.gpu_count() > 1) {
       graphs.collnet_direct =
           found({.pattern = GraphPattern::CollNetDirect,
-                 .max_channels = std::min(kMaxCollNetHeads, machine.gpu_count()),
-                 .collnet = true});
+                 .collnet = true,
+                 .max_channels = std::min(kMaxCollNetHeads, machine.gpu_count())});
     }
   }
   if (may_use_nvls(machine) && machine.gpu_count() > 1) {

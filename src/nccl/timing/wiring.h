@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nccl/machine/nic_devices.h"
@@ -132,14 +133,11 @@ class Wiring {
                             const JointRates& joint = {});
   void mark_host_bridge(std::span<const LinkId> path);
 
-  struct ServerWay {
-    NodeId to{};
-    std::vector<LinkId> links = {};
-  };
-  struct Place {     // Place of a device of a server.
-    int node = -1;   // NCCL's node; -1: of no rank.
-    int server = 0;  // Among the servers of the node.
-    int index = 0;   // Among the devices of the server.
+  using ServerWay = std::pair<NodeId, std::vector<LinkId>>;  // To a device.
+  struct Place {                                             // Place of a device of a server.
+    int node = -1;                                           // NCCL's node; -1: of no rank.
+    int server = 0;                                          // Among the servers of the node.
+    int index = 0;                                           // Among the devices of the server.
   };
 
   const Cluster& cluster_;

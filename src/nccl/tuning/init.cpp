@@ -80,7 +80,6 @@ class Init {
     lay_out();
     use_graph_file();
     InitResult result;
-    result.node_machine = made_.node_kind;  // Connecting makes kinds of swapped nodes.
     const Environment& environment = options_.environment;
     connect(made_, {.min = std::max(environment.min_channels, environment.min_ctas),
                     .max = std::min(environment.max_channels, environment.max_ctas)});

@@ -24,10 +24,6 @@ std::size_t at(Name name) {
   return static_cast<std::size_t>(name);
 }
 
-int floor_log2(int value) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
-}
-
 // float as NCCL keeps it, from an expression in double.
 float narrow(double value) {
   return static_cast<float>(value);
@@ -107,10 +103,8 @@ class Model {
   }
 
   [[nodiscard]] bool pat() const {
-    if (environment_.pat_enable != 2) {
-      return environment_.pat_enable == 1;
-    }
-    return input_.nodes == input_.ranks;
+    return environment_.pat_enable == 2 ? input_.nodes == input_.ranks
+                                        : environment_.pat_enable == 1;
   }
 
   // Returns false for what NCCL switches off although the graph would allow it, or what the user
@@ -270,7 +264,7 @@ class Model {
     const float base = narrow(constants_.base_latency[at(algorithm)][at(protocol)]);
     const float intra = intra_latency(algorithm, protocol, graph);
     const float inter = inter_latency(algorithm, protocol, graph);
-    const auto levels = static_cast<float>(floor_log2(input_.nodes));
+    const auto levels = static_cast<float>(std::bit_width(static_cast<unsigned>(input_.nodes)) - 1);
     const int ranks_per_node = input_.ranks / input_.nodes;
     const auto hops = static_cast<float>(ranks_per_node - 1);
     switch (algorithm) {

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <limits>
 #include <system_error>
 #include <utility>
 

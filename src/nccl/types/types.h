@@ -16,6 +16,7 @@ namespace trainyard::nccl {
 // parse_version().
 enum class Version : std::uint8_t { V2_27, V2_28, V2_30 };
 
+inline constexpr int kMaxChannels = 64;  // src/include/device.h: MAXCHANNELS.
 inline constexpr Version kNewestVersion = Version::V2_30;
 
 // Collectives that NCCL's tuner chooses for. Everything else is sends and receives.
