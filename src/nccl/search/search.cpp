@@ -276,14 +276,9 @@ class GraphSearch {
       return;
     }
     const int channels = std::min(2 * best_.channels, best_.max_channels);
-    for (int channel = best_.channels; channel < channels; ++channel) {
-      const auto from = as_index(channel - best_.channels);
-      const auto to = as_index(channel);
-      const auto gpus = as_index(gpus_);
-      std::copy_n(best_.gpus.begin() + static_cast<std::ptrdiff_t>(from * gpus), gpus,
-                  best_.gpus.begin() + static_cast<std::ptrdiff_t>(to * gpus));
-      best_.nets[to] = best_.nets[from];
-    }
+    const int more = channels - best_.channels;
+    std::copy_n(best_.gpus.begin(), more * gpus_, best_.gpus.begin() + best_.channels * gpus_);
+    std::copy_n(best_.nets.begin(), more, best_.nets.begin() + best_.channels);
     const int times = (channels + best_.channels - 1) / best_.channels;
     best_.bw_intra /= static_cast<float>(times);
     best_.bw_inter /= static_cast<float>(times);

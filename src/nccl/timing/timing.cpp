@@ -196,7 +196,7 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     if (engine) {
       connection.latency = connection.latency - wire.latency;
       connection.path_latency = wire.latency;
-      connection.queue_pairs = complete.queue_pairs(wire);
+      connection.queue_pairs = complete.queue_pairs(wire.sender, wire.receiver, wire.flow_label);
       connection.receiving_ports = wire.receiving_ports;
       std::tie(connection.wire_bytes, connection.data_bytes) = wire_ratio(plan.protocol);
     }
@@ -263,15 +263,9 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
 }
 
 Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
-  switch (plan.protocol) {
-    case Protocol::LL:
-      return ll_rate(threads);
-    case Protocol::LL128:
-      return gpu.ll128_rate.scaled(thread_share(threads, 640));
-    case Protocol::Simple:
-      break;
-  }
-  return gpu.simple_rate.scaled(thread_share(threads, 256));
+  return plan.protocol == Protocol::LL      ? ll_rate(threads)
+         : plan.protocol == Protocol::LL128 ? gpu.ll128_rate.scaled(thread_share(threads, 640))
+                                            : gpu.simple_rate.scaled(thread_share(threads, 256));
 }
 
 Bandwidth Timer::State::ll_rate(int threads) const {
@@ -313,9 +307,7 @@ Timing Timer::collective(const CallPlan& plan) {
   switch (plan.algorithm) {
     case Algorithm::Ring:
       timing.device = state.profile.ring_base[plan.protocol];
-      timing.device += plan.function == Function::Broadcast || plan.function == Function::Reduce
-                           ? state.chain(plan)
-                           : state.ring(plan);
+      timing.device += is_rooted(plan.function) ? state.chain(plan) : state.ring(plan);
       break;
     case Algorithm::Tree:
       timing.device = state.profile.tree_base[plan.protocol] + state.tree(plan);

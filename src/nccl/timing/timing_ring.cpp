@@ -60,8 +60,8 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
 }
 
 ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
-                                      const Wiring& wiring, RingKind kind) const {
-  const bool is_chain = kind == RingKind::Chain;
+                                      const Wiring& wiring) const {
+  const bool is_chain = is_rooted(plan.function);
   const int ranks = communicator.ranks;
   const bool reduces_and_gathers = plan.function == Function::AllReduce;
   const int primitives = is_chain ? 1 : reduces_and_gathers ? 2 * ranks - 1 : ranks;
@@ -108,7 +108,7 @@ SimTime Timer::State::ring(const CallPlan& plan) {
   if (rings.empty()) {
     make_rings(rings, wiring, engine ? communicator.nodes : folded.ring_period());
   }
-  const ReplayedCall call = ring_lanes(plan, rings, wiring, RingKind::Closed);
+  const ReplayedCall call = ring_lanes(plan, rings, wiring);
   return run(call.network, call.lanes);
 }
 
@@ -122,7 +122,7 @@ SimTime Timer::State::chain(const CallPlan& plan) {
   if (chains.empty()) {
     make_rings(chains, complete, communicator.nodes);
   }
-  const ReplayedCall call = ring_lanes(plan, chains, complete, RingKind::Chain);
+  const ReplayedCall call = ring_lanes(plan, chains, complete);
   const SimTime all = run(call.network, call.lanes);
   if (!mode.back_to_back) {
     return all;

@@ -151,10 +151,9 @@ struct Timer::State {
   [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
 
   void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
-  // The rings of the channels in use, closed, or as chains that begin at their first rank.
-  enum class RingKind { Closed, Chain };
+  // The rings of the channels in use; of a call with a root chains that begin at their first rank.
   [[nodiscard]] ReplayedCall ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
-                                        const Wiring& wiring, RingKind kind) const;
+                                        const Wiring& wiring) const;
   void make_trees();
   void add_tree_channel(const CallPlan& plan, const ChannelPart& share, std::size_t channel,
                         ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;

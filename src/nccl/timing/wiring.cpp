@@ -94,10 +94,6 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
   fold(ring_period_);
 }
 
-int Wiring::local_rank(int rank) const {
-  return rank - communicator_.first_rank[as_index(node_of(rank))];
-}
-
 std::size_t Wiring::ring_begin(const std::vector<int>& order) const {
   if (communicator_.nodes == 1) {
     return 0;
@@ -384,10 +380,6 @@ Wire Wiring::connect_nodes(const NodeFlow& flow) {
   return wire;
 }
 
-std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
-  return queue_pairs(wire.sender, wire.receiver, wire.flow_label);
-}
-
 std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   const Topology& topology = cluster_.topology;
   // Switches that choose by load, or packet by packet, spread over all ways what one way lacks.
@@ -417,7 +409,8 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   };
   std::vector<std::size_t> lanes;  // Paths of each wire.
   for (const Wire& wire : wires) {
-    const std::vector<ConnectionSpec> pairs = queue_pairs(wire);
+    const std::vector<ConnectionSpec> pairs =
+        queue_pairs(wire.sender, wire.receiver, wire.flow_label);
     lanes.push_back(pairs.size());
     std::for_each(pairs.begin(), pairs.end(), add_path);
   }

@@ -126,8 +126,8 @@ Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& com
 }
 
 ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol) {
-  const bool whole = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
-                     function != Function::Broadcast && function != Function::Reduce;
+  const bool whole =
+      algorithm == Algorithm::Ring && protocol == Protocol::Simple && !is_rooted(function);
   return whole ? ChunkShape{.steps = 4, .slices = 2} : ChunkShape{};
 }
 

@@ -23,8 +23,8 @@ struct GraphNames {
   bool several_nodes = true;  // Each channel has a NIC at both ends.
 };
 
-[[nodiscard]] constexpr std::uint64_t graph_device(std::uint64_t host, std::uint64_t device) {
-  return host << 56U | device;
+[[nodiscard]] constexpr std::uint64_t graph_device(int host, int device) {
+  return static_cast<std::uint64_t>(host) << 56U | static_cast<std::uint64_t>(device);
 }
 
 // Attributes in NCCL's order, two blanks for each level.

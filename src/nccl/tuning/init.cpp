@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -46,8 +45,7 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
   names.several_nodes = several_nodes;
   names.gpus.resize(system.gpus.size());
   for (const SystemGpu& gpu : system.gpus) {
-    names.gpus[as_index(gpu.rank)] =
-        graph_device(static_cast<std::uint64_t>(gpu.host), static_cast<std::uint64_t>(gpu.dev));
+    names.gpus[as_index(gpu.rank)] = graph_device(gpu.host, gpu.dev);
   }
   // Numbers of NICs go on from host to host; a file counts on each host from zero.
   std::vector<int> first_nic(as_index(system.hosts), std::numeric_limits<int>::max());
@@ -56,9 +54,7 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
     first = net.host == 0 ? 0 : std::min(first, net.dev);
   }
   for (const SystemNet& net : system.nets) {
-    names.nics[net.dev] =
-        graph_device(static_cast<std::uint64_t>(net.host),
-                     static_cast<std::uint64_t>(net.dev - first_nic[as_index(net.host)]));
+    names.nics[net.dev] = graph_device(net.host, net.dev - first_nic[as_index(net.host)]);
   }
   return names;
 }

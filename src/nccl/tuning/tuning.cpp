@@ -288,7 +288,7 @@ class Model {
 
   [[nodiscard]] float ring_latency(Function function, Protocol protocol, const Graph& graph,
                                    float inter) const {
-    if (function == Function::Broadcast || function == Function::Reduce) {
+    if (is_rooted(function)) {
       const bool chunks = protocol == Protocol::Simple && !graph.same_channels;
       const Algorithm row = chunks ? Algorithm::Tree : Algorithm::Ring;
       const float hop = input_.nodes > 1 ? narrow(constants_.net_latency[at(row)][at(protocol)])

@@ -29,6 +29,10 @@ inline constexpr std::array kFunctions{Function::Broadcast, Function::Reduce, Fu
   return function == Function::AllGather || function == Function::ReduceScatter;
 }
 
+[[nodiscard]] constexpr bool is_rooted(Function function) {
+  return function == Function::Broadcast || function == Function::Reduce;
+}
+
 // Order as in NCCL: of equal times the first one is chosen.
 enum class Algorithm : std::uint8_t {
   Tree,
