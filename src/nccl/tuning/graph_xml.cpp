@@ -248,8 +248,7 @@ class GraphReader {
         node.type() != pugi::node_element) {
       const bool is_element = node.type() == pugi::node_element;
       file_.fail(node, path,
-                 fmt::format("expected the element {}, found {}",
-                             fmt::format("\"{}\"", fmt::join(known, "\" or \"")),
+                 fmt::format("expected the element \"{}\", found {}", fmt::join(known, "\" or \""),
                              in_quotes(is_element ? node.name() : node.value())));
     }
   }
