@@ -322,11 +322,9 @@ Timing Timer::collective(const CallPlan& plan) {
       timing.device = state.pat(plan);
       break;
     case Algorithm::CollNetDirect:
-      state.refuse_engine("CollNetDirect");
       timing.device = state.collnet_direct(plan);
       break;
     case Algorithm::CollNetChain:
-      state.refuse_engine("CollNetChain");
       timing.device = state.collnet_chain(plan);
       break;
   }

@@ -5,6 +5,8 @@
 // The network does one way: up a tree of switches and down again, as long as that from a
 // NIC to one of the next node, and `collnet_extra` more. All nodes do the same at the same time, so
 // one represents all of them.
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "nccl/timing/timing_state.h"
@@ -25,21 +27,27 @@ const std::vector<GraphChannel>& channels_of(const Graph& graph) {
   return graph.channels;
 }
 
-void require_all_reduce(const CallPlan& plan) {
+}  // namespace
+
+void Timer::State::require_collnet(const CallPlan& plan) const {
+  if (engine) {
+    throw ConfigError(
+        fmt::format("--fidelity {}: expected another algorithm than {} (--algo, NCCL_ALGO), or "
+                    "ports, found one whose sums are made in the switches that the engine has",
+                    to_string(engine->fidelity), to_string(plan.algorithm)));
+  }
   if (plan.function != Function::AllReduce) {
-    throw ConfigError(std::string("CollNet: expected AllReduce, of which the event model has it, "
-                                  "found ") +
-                      std::string(to_string(plan.function)));
+    throw ConfigError(
+        fmt::format("CollNet: expected AllReduce, of which the event model has it, found {}",
+                    to_string(plan.function)));
   }
 }
-
-}  // namespace
 
 // A head for each NIC: ranks scatter a chunk to each head, heads reduce, send and broadcast, ranks
 // gather. Groups of warps work on different loops at once, each of which takes as long as the
 // slowest of them, or of links and NICs.
 SimTime Timer::State::collnet_direct(const CallPlan& plan) {
-  require_all_reduce(plan);
+  require_collnet(plan);
   const int kind = communicator.node_kind.front();
   const int heads =
       static_cast<int>(channels_of(communicator.graphs[as_index(kind)].collnet_direct).size());
@@ -67,7 +75,7 @@ SimTime Timer::State::collnet_direct(const CallPlan& plan) {
 // In each node a chain of ranks reduces towards the head, whose NIC sends, and a second group of
 // warps passes on what comes back. Replayed, in one node, with the NIC's ports in both directions.
 SimTime Timer::State::collnet_chain(const CallPlan& plan) {
-  require_all_reduce(plan);
+  require_collnet(plan);
   const int kind = communicator.node_kind.front();
   const std::vector<GraphChannel>& graph =
       channels_of(communicator.graphs[as_index(kind)].collnet_chain);

@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -127,8 +126,6 @@ struct Timer::State {
   [[nodiscard]] const NodeNics& nics_of(int rank) const;
   // Returns what others leave a wire of this channel, of a ring or tree.
   [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
-  // Throws the ConfigError for what has no way over an engine.
-  void refuse_engine(std::string_view what) const;
 
   // Time of the kernel, without its base.
   [[nodiscard]] SimTime ring(const CallPlan& plan);
@@ -139,7 +136,8 @@ struct Timer::State {
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
   [[nodiscard]] SimTime pat(const CallPlan& plan);
-  // Throw ConfigError for other functions than AllReduce.
+  // Throws ConfigError for other functions than AllReduce, and where there is an engine.
+  void require_collnet(const CallPlan& plan) const;
   [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
   [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
@@ -156,7 +154,7 @@ struct Timer::State {
                                         const Wiring& wiring) const;
   void make_trees();
   void add_tree_channel(const CallPlan& plan, const ChannelPart& share, std::size_t channel,
-                        ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;
+                        ReplayedCall& call) const;
   // The least rate of a port between two GPUs of a node in one direction.
   [[nodiscard]] Bandwidth scale_up_rate();
   // All NICs of the smallest node in one direction, and the latency between two nodes.

@@ -98,8 +98,7 @@ void Timer::State::make_trees() {
 // The lanes of one channel: for each rank but the root a group that reduces and one that
 // broadcasts, for the root the whole block.
 void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& share,
-                                    std::size_t channel, ReplayNetwork& network_model,
-                                    std::vector<ReplayLane>& lanes) const {
+                                    std::size_t channel, ReplayedCall& call) const {
   const TreeChannel& tree = communicator.trees[channel];
   const TreeWires& wires = trees[channel];
   const int reducing = reducing_threads(plan.protocol, plan.threads);
@@ -107,7 +106,7 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& sha
   rule.slices = 1;
   const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
   const auto connect = [&](const Wire& wire, int from, int to) {
-    return add_connection(network_model, limited(wire, channel),
+    return add_connection(call.network, limited(wire, channel),
                           {.protocol = plan.protocol,
                            .slots = slots(plan, rule, share.chunk),
                            .sender = from,
@@ -123,8 +122,8 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& sha
     }
   }
   const auto add = [&](int threads, const Ends& receives, const Ends& sends) {
-    lanes.push_back({.rate = block_rate(plan, threads),
-                     .program = loop_program(1, loops, rule, receives, sends)});
+    call.lanes.push_back({.rate = block_rate(plan, threads),
+                          .program = loop_program(1, loops, rule, receives, sends)});
   };
   for (int rank = 0; rank < communicator.ranks; ++rank) {
     Ends from_children = kNoEnds;
@@ -160,20 +159,19 @@ SimTime Timer::State::tree(const CallPlan& plan) {
   const std::size_t ports = complete.ports().size();
   const std::vector<int> all = port_loads(trees, in_use, ports);
   const std::vector<int> own = port_loads(trees, replayed, ports);
-  ReplayNetwork network_model;
-  network_model.hosts = static_cast<std::uint32_t>(communicator.ranks);
-  network_model.ports = port_rates(complete, plan.protocol);
+  ReplayedCall call;
+  call.network.hosts = static_cast<std::uint32_t>(communicator.ranks);
+  call.network.ports = port_rates(complete, plan.protocol);
   for (std::size_t port = 0; port < ports; ++port) {
     if (own[port] > 0) {
-      network_model.ports[port] = network_model.ports[port].scaled(static_cast<double>(own[port]) /
-                                                                   static_cast<double>(all[port]));
+      call.network.ports[port] = call.network.ports[port].scaled(static_cast<double>(own[port]) /
+                                                                 static_cast<double>(all[port]));
     }
   }
-  std::vector<ReplayLane> lanes;
   for (const std::size_t c : replayed) {
-    add_tree_channel(plan, shares[c], c, network_model, lanes);
+    add_tree_channel(plan, shares[c], c, call);
   }
-  return run(network_model, lanes);
+  return run(call.network, call.lanes);
 }
 
 }  // namespace trainyard::nccl

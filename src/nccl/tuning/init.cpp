@@ -238,46 +238,41 @@ class Init {
   [[nodiscard]] std::vector<PeerPath> peers() const {
     std::vector<PeerPath> peers;
     for_each_machine([&](const Machine& machine) {
-      add_peers(machine, peers);
-      if (made_.nodes > 1) {
-        add_networks(machine, peers);
+      for (int from = 0; from < machine.gpu_count(); ++from) {
+        for (int to = 0; to < machine.gpu_count(); ++to) {
+          if (from != to) {
+            peers.push_back(path_inside(machine, from, to));
+          }
+        }
+        if (made_.nodes > 1) {
+          peers.push_back(path_to_network(machine, from));
+        }
       }
     });
     return peers;
   }
 
-  static void add_peers(const Machine& machine, std::vector<PeerPath>& peers) {
-    for (int from = 0; from < machine.gpu_count(); ++from) {
-      for (int to = 0; to < machine.gpu_count(); ++to) {
-        const Path& path = machine.paths().gpu_gpu.at(from, to);
-        if (from == to) {
-          continue;
-        }
-        // Two ranks of one GPU are nearer still.
-        if (path.type <= PathType::Nvb) {
-          const SystemGpu& gpu = machine.system().gpus[as_index(from)];
-          peers.push_back(
-              {.kind = PeerPath::Kind::NvLink,
-               .bandwidth = static_cast<double>(path.bandwidth),
-               .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)});
-        } else {
-          peers.push_back({.kind = PeerPath::Kind::Pcie});
-        }
-      }
+  static PeerPath path_inside(const Machine& machine, int from, int to) {
+    const Path& path = machine.paths().gpu_gpu.at(from, to);
+    // Two ranks of one GPU are nearer still than NVLink.
+    if (path.type > PathType::Nvb) {
+      return {.kind = PeerPath::Kind::Pcie};
     }
+    const SystemGpu& gpu = machine.system().gpus[as_index(from)];
+    return {.kind = PeerPath::Kind::NvLink,
+            .bandwidth = static_cast<double>(path.bandwidth),
+            .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)};
   }
 
-  static void add_networks(const Machine& machine, std::vector<PeerPath>& peers) {
-    for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
-      const std::vector<int> nets = machine.nearest_nets(gpu);
-      double bandwidth = 0.0;
-      for (const int net : nets) {
-        bandwidth += static_cast<double>(machine.system().nets[as_index(net)].bandwidth);
-      }
-      peers.push_back({.kind = PeerPath::Kind::Network,
-                       .bandwidth = bandwidth,
-                       .nics = static_cast<int>(nets.size())});
+  static PeerPath path_to_network(const Machine& machine, int gpu) {
+    const std::vector<int> nets = machine.nearest_nets(gpu);
+    double bandwidth = 0.0;
+    for (const int net : nets) {
+      bandwidth += static_cast<double>(machine.system().nets[as_index(net)].bandwidth);
     }
+    return {.kind = PeerPath::Kind::Network,
+            .bandwidth = bandwidth,
+            .nics = static_cast<int>(nets.size())};
   }
 
   const JobNodes& nodes_;
