@@ -17,7 +17,7 @@
 namespace trainyard::nccl {
 
 struct TunedMachine {
-  TuningInput input;
+  Communicator input;
   int channels = 0;  // Of collectives.
 };
 
@@ -37,24 +37,26 @@ inline TunedMachine machine_of(int nodes, int ppn, int compute_capability, int c
   TunedMachine machine;
   machine.input.nodes = nodes;
   machine.input.ranks = nodes * ppn;
-  machine.input.max_ranks_per_node = ppn;
+  for (int node = 0; node <= nodes; ++node) {
+    machine.input.first_rank.push_back(node * ppn);
+  }
   machine.input.min_compute_capability = compute_capability;
-  machine.input.greatest_compute_capability = compute_capability;
+  machine.input.max_compute_capability = compute_capability;
   machine.channels = channels;
   return machine;
 }
 
 inline void set_nvls(TunedMachine& machine, int heads, double intra, double inter,
                      PathType type_inter) {
-  machine.input.graphs.nvls =
+  machine.input.aligned.nvls =
       found_graph(GraphPattern::Nvls, heads, intra, inter, PathType::Nvl, type_inter);
-  machine.input.nvswitch = true;
+  machine.input.has_nvswitch = true;
 }
 
 // NVSwitch, a NIC of 400 Gb/s for each GPU on its PCIe switch.
 inline TunedMachine h100_node() {
   TunedMachine machine = machine_of(1, 8, 90, 24);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 12, 30, 30, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 30, 30, PathType::Nvl, PathType::Pix);
   set_nvls(machine, 8, 40, 60, PathType::Pix);
@@ -63,7 +65,7 @@ inline TunedMachine h100_node() {
 
 inline TunedMachine h100_400g(int nodes) {
   TunedMachine machine = machine_of(nodes, 8, 90, 16);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pix);
   graphs.ring.cross_nic = 2;
   graphs.ring.same_channels = false;
@@ -74,7 +76,7 @@ inline TunedMachine h100_400g(int nodes) {
 
 inline TunedMachine h100_200g(int nodes) {
   TunedMachine machine = h100_400g(nodes);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
   graphs.tree.bw_inter = 24;
   set_nvls(machine, 8, 24, 24, PathType::Pix);
@@ -91,7 +93,7 @@ inline TunedMachine h100_4nics(int nodes) {
 // Two NICs of 200 Gb/s for each GPU.
 inline TunedMachine h100_16nics(int nodes) {
   TunedMachine machine = h100_400g(nodes);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring.channel_count = graphs.tree.channel_count = 16;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
   graphs.tree.bw_intra = graphs.tree.bw_inter = 24;
@@ -102,14 +104,15 @@ inline TunedMachine h100_16nics(int nodes) {
 
 inline TunedMachine h100_4gpus() {
   TunedMachine machine = h100_node();
-  machine.input.ranks = machine.input.max_ranks_per_node = 4;
+  machine.input.ranks = 4;
+  machine.input.first_rank = {0, 4};
   set_nvls(machine, 4, 60, 60, PathType::Pix);
   return machine;
 }
 
 inline TunedMachine b200_node() {
   TunedMachine machine = machine_of(1, 8, 100, 32);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 16, 45, 45, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 16, 45, 45, PathType::Nvl, PathType::Pix);
   set_nvls(machine, 8, 80, 90, PathType::Pix);
@@ -118,7 +121,7 @@ inline TunedMachine b200_node() {
 
 inline TunedMachine b200_400g(int nodes) {
   TunedMachine machine = machine_of(nodes, 8, 100, 16);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pxn);
   graphs.tree = found_graph(GraphPattern::Tree, 8, 96, 48, PathType::Nvl, PathType::Pix);
   set_nvls(machine, 8, 48, 48, PathType::Pix);
@@ -127,7 +130,7 @@ inline TunedMachine b200_400g(int nodes) {
 
 inline TunedMachine b200_800g(int nodes) {
   TunedMachine machine = machine_of(nodes, 8, 100, 32);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 16, 48, 48, PathType::Nvl, PathType::Pix);
   graphs.ring.cross_nic = 2;
   graphs.ring.same_channels = false;
@@ -140,8 +143,8 @@ inline TunedMachine b200_800g(int nodes) {
 inline TunedMachine a100_node() {
   TunedMachine machine = machine_of(1, 8, 80, 24);
   machine.input.cpu = CpuKind::Amd;
-  machine.input.nvswitch = true;
-  GraphSet& graphs = machine.input.graphs;
+  machine.input.has_nvswitch = true;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 12, 20, 20, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 20, 20, PathType::Nvl, PathType::Pix);
   return machine;
@@ -150,8 +153,8 @@ inline TunedMachine a100_node() {
 inline TunedMachine a100_200g(int nodes) {
   TunedMachine machine = machine_of(nodes, 8, 80, 16);
   machine.input.cpu = CpuKind::Amd;
-  machine.input.nvswitch = true;
-  GraphSet& graphs = machine.input.graphs;
+  machine.input.has_nvswitch = true;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 8, 24, 24, PathType::Nvl, PathType::Pxn);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 8, 24, 24, PathType::Nvl, PathType::Phb);
   return machine;
@@ -161,7 +164,7 @@ inline TunedMachine a100_200g(int nodes) {
 inline TunedMachine a100_100g(int nodes) {
   TunedMachine machine = a100_200g(nodes);
   machine.input.cpu = CpuKind::Intel;
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 12;
   graphs.tree.bw_inter = 12;
   return machine;
@@ -170,7 +173,7 @@ inline TunedMachine a100_100g(int nodes) {
 // Two H100 with 18 NVLinks between them and no switch.
 inline TunedMachine h100_bridge() {
   TunedMachine machine = machine_of(1, 2, 90, 24);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 12, 30, 30, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 60, 30, PathType::Nvl, PathType::Pix);
   return machine;
@@ -179,7 +182,7 @@ inline TunedMachine h100_bridge() {
 // Four GPUs of compute capability 89 on PCIe Gen4 and two sockets.
 inline TunedMachine pcie_4gpus() {
   TunedMachine machine = machine_of(1, 4, 89, 2);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 1, 20, 20, PathType::Sys, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 1, 20, 20, PathType::Sys, PathType::Pix);
   return machine;
@@ -188,7 +191,7 @@ inline TunedMachine pcie_4gpus() {
 // One H100 and one NIC of 400 Gb/s in each node.
 inline TunedMachine h100_1gpu(int nodes) {
   TunedMachine machine = machine_of(nodes, 1, 90, 4);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 2, 24, 24, PathType::Loc, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::Tree, 2, 48, 24, PathType::Loc, PathType::Pix);
   return machine;
@@ -197,7 +200,7 @@ inline TunedMachine h100_1gpu(int nodes) {
 // One GPU and sockets over 10 Gb/s in each node.
 inline TunedMachine socket_1gpu(int nodes) {
   TunedMachine machine = machine_of(nodes, 1, 90, 2);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 1, 1.2, 1.2, PathType::Loc, PathType::Phb);
   graphs.tree = found_graph(GraphPattern::Tree, 1, 2.4, 1.2, PathType::Loc, PathType::Phb);
   return machine;
@@ -206,7 +209,7 @@ inline TunedMachine socket_1gpu(int nodes) {
 // Two ranks on one H100.
 inline TunedMachine h100_shared() {
   TunedMachine machine = machine_of(1, 2, 90, 64);
-  GraphSet& graphs = machine.input.graphs;
+  GraphSet& graphs = machine.input.aligned;
   graphs.ring = found_graph(GraphPattern::Ring, 32, 60, 60, PathType::Loc, PathType::Loc);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 32, 6, 6, PathType::Loc, PathType::Loc);
   return machine;
@@ -214,27 +217,14 @@ inline TunedMachine h100_shared() {
 
 inline Communicator communicator_of(const TunedMachine& machine,
                                     const Environment& environment = {}) {
-  const TuningInput& input = machine.input;
-  Communicator communicator;
-  communicator.version = input.version;
-  communicator.ranks = input.ranks;
-  communicator.nodes = input.nodes;
-  const int ppn = input.ranks / input.nodes;
-  for (int node = 0; node <= input.nodes; ++node) {
-    communicator.first_rank.push_back(node * ppn);
-  }
+  const Communicator& input = machine.input;
+  Communicator communicator = input;
   communicator.node_kind.assign(static_cast<std::size_t>(input.nodes), 0);
-  communicator.graphs = {input.graphs};
-  communicator.aligned = input.graphs;
-  communicator.min_compute_capability = input.min_compute_capability;
-  communicator.cpu = input.cpu;
+  communicator.graphs = {input.aligned};
   communicator.channels = machine.channels;
-  if (input.graphs.nvls) {
-    const NvlsSetup nvls = nvls_setup(communicator, environment);
-    communicator.nvls_channels = nvls.channels;
-    communicator.nvls_heads = input.graphs.nvls->channel_count;
-    communicator.nvls_chunk = nvls.chunk;
-    communicator.nvls_tree_chunk = nvls.tree_chunk;
+  if (input.aligned.nvls.exists()) {
+    set_up_nvls(communicator, environment);
+    communicator.nvls_heads = input.aligned.nvls.channel_count;
   }
   communicator.tuning = make_tuning_table(input, environment);
   return communicator;

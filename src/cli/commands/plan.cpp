@@ -103,7 +103,7 @@ int run_plan(const OptionReader& reader, std::ostream& out) {
   if (request.graph_output) {
     const auto kind = static_cast<std::size_t>(made.communicator.node_kind.front());
     write_file(*request.graph_output,
-               nccl::write_graph_xml(nccl::graph_file(made.communicator.graphs[kind]), made.names));
+               nccl::write_graph_xml(made.communicator.graphs[kind], made.names));
   }
   const std::string text = request.format == "info" ? render_plan_info(report)
                                                     : render(report, *parse_format(request.format));

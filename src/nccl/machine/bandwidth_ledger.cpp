@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ids.h"
+
 namespace trainyard::nccl {
 namespace {
 
@@ -19,7 +21,7 @@ BandwidthLedger::BandwidthLedger(const System& system)
     left_.push_back(edge.bandwidth);
   }
   for (const SystemGpu& gpu : system.gpus) {
-    takes_way_back_[static_cast<std::size_t>(gpu.device)] = gpu.generation->takes_way_back;
+    takes_way_back_[as_index(gpu.device)] = gpu.generation->takes_way_back;
   }
 }
 
@@ -38,10 +40,10 @@ void BandwidthLedger::give_back(const Path& path, float bandwidth, bool from_gpu
 
 bool BandwidthLedger::passes_intel(const Path& path) const {
   return std::any_of(path.edges.begin(), path.edges.end(), [&](int index) {
-    const int to = system_.edges[static_cast<std::size_t>(index)].to;
-    const Vertex& vertex = system_.vertices[static_cast<std::size_t>(to)];
+    const int to = system_.edges[as_index(index)].to;
+    const Vertex& vertex = system_.vertices[as_index(to)];
     return vertex.kind == VertexKind::Cpu &&
-           system_.cpus[static_cast<std::size_t>(vertex.index)].vendor == CpuVendor::Intel;
+           system_.cpus[as_index(vertex.index)].vendor == CpuVendor::Intel;
   });
 }
 
@@ -51,20 +53,20 @@ std::size_t BandwidthLedger::follow(const Path& path, std::size_t links, float b
   const bool has_overhead = path.type == PathType::Phb && from_gpu && passes_intel(path);
   const float pci = has_overhead ? bandwidth * 6 / 5 : bandwidth;
   for (std::size_t link = 0; link < links; ++link) {
-    const auto index = static_cast<std::size_t>(path.edges[link]);
+    const auto index = as_index(path.edges[link]);
     const Edge& edge = system_.edges[index];
-    const Vertex& to = system_.vertices[static_cast<std::size_t>(edge.to)];
+    const Vertex& to = system_.vertices[as_index(edge.to)];
     const float there = edge.kind == EdgeKind::Pci ? pci : bandwidth;
     float back = 0.0F;
-    if (!from_gpu && takes_way_back_[static_cast<std::size_t>(edge.to)]) {
+    if (!from_gpu && takes_way_back_[as_index(edge.to)]) {
       back = there / 8;
     }
     if (to.kind == VertexKind::Cpu && edge.kind == EdgeKind::Nvl &&
-        system_.cpus[static_cast<std::size_t>(to.index)].arch == CpuArch::Power) {
+        system_.cpus[as_index(to.index)].arch == CpuArch::Power) {
       back += there;
     }
     float& left = left_[index];
-    float& left_back = left_[static_cast<std::size_t>(edge.reverse)];
+    float& left_back = left_[as_index(edge.reverse)];
     if (left < there || (back != 0.0F && left_back < back)) {
       return link;
     }
@@ -77,9 +79,9 @@ std::size_t BandwidthLedger::follow(const Path& path, std::size_t links, float b
 }
 
 float BandwidthLedger::pci_bandwidth(int gpu) const {
-  const int device = system_.gpus[static_cast<std::size_t>(gpu)].device;
-  for (const int index : system_.vertices[static_cast<std::size_t>(device)].edges) {
-    const Edge& edge = system_.edges[static_cast<std::size_t>(index)];
+  const int device = system_.gpus[as_index(gpu)].device;
+  for (const int index : system_.vertices[as_index(device)].edges) {
+    const Edge& edge = system_.edges[as_index(index)];
     if (edge.kind == EdgeKind::Pci) {
       return std::min(left(index), left(edge.reverse));
     }

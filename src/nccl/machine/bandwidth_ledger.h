@@ -7,6 +7,7 @@
 
 #include "nccl/machine/paths.h"
 #include "nccl/machine/system.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 
@@ -24,7 +25,7 @@ class BandwidthLedger {
 
   // Returns the rest of the slower direction of the GPU's PCIe link; -1 without one.
   [[nodiscard]] float pci_bandwidth(int gpu) const;
-  [[nodiscard]] float left(int edge) const { return left_[static_cast<std::size_t>(edge)]; }
+  [[nodiscard]] float left(int edge) const { return left_[as_index(edge)]; }
 
  private:
   [[nodiscard]] bool passes_intel(const Path& path) const;

@@ -34,15 +34,9 @@ int gpu_count(const NcclSystem& system) {
 NcclSystem first_gpus(const NcclSystem& system, int count) {
   std::vector<NcclSystem> servers{system};
   const std::map<const NcclGpu*, int> ranks = number_gpus(servers);
-  std::vector<bool> kept;  // In the order of the file.
-  visit_devices(servers.front(), [&](const NcclPci& device) {
-    for (const NcclGpu& gpu : device.gpus) {
-      kept.push_back(ranks.at(&gpu) < count);
-    }
-  });
-  std::size_t position = 0;
+  // Each GPU is looked up where it stands; others move up behind that.
   visit_devices(servers.front(), [&](NcclPci& device) {
-    std::erase_if(device.gpus, [&](const NcclGpu&) { return !kept[position++]; });
+    std::erase_if(device.gpus, [&](const NcclGpu& gpu) { return ranks.at(&gpu) >= count; });
   });
   return std::move(servers.front());
 }

@@ -6,11 +6,10 @@
 
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-constexpr int kMaxChannels = 64;  // MAXCHANNELS of NCCL.
 
 // Targets of greatest bandwidth, of those the ones of least type.
 std::vector<int> nearest(const PathTable& table, int source) {
@@ -157,7 +156,7 @@ void Machine::adjust_c2c() {
 bool Machine::may_relay(int relay, int gpu, int net) const {
   const Path& own = paths_.gpu_net.at(gpu, net);
   const Path& relayed = paths_.gpu_net.at(relay, net);
-  const auto host = [&](int index) { return system_.gpus[static_cast<std::size_t>(index)].host; };
+  const auto host = [&](int index) { return system_.gpus[as_index(index)].host; };
   const PathType farthest = options_.paths.pxn_c2c ? PathType::P2c : PathType::Pxb;
   return relayed.type <= farthest && paths_.gpu_gpu.at(relay, gpu).type <= PathType::Nvl &&
          host(relay) == host(gpu) &&
@@ -195,9 +194,9 @@ std::optional<int> Machine::nvlink_relay(int from, int to) const {
   }
   // GPU, its device, the device between.
   constexpr std::size_t kBetween = 1;
-  const int device = system_.edges[static_cast<std::size_t>(path.edges[kBetween])].to;
+  const int device = system_.edges[as_index(path.edges[kBetween])].to;
   for (int gpu = 0; gpu < gpu_count(); ++gpu) {
-    if (system_.gpus[static_cast<std::size_t>(gpu)].device == device) {
+    if (system_.gpus[as_index(gpu)].device == device) {
       return gpu;
     }
   }
@@ -209,8 +208,8 @@ bool Machine::reads_from_peer(int from, int to) const {
     return *options_.paths.p2p_read;
   }
   return paths_.gpu_gpu.at(from, to).type == PathType::Nvl &&
-         system_.gpus[static_cast<std::size_t>(from)].generation->reads_from_peers &&
-         system_.gpus[static_cast<std::size_t>(to)].generation->reads_from_peers;
+         system_.gpus[as_index(from)].generation->reads_from_peers &&
+         system_.gpus[as_index(to)].generation->reads_from_peers;
 }
 
 std::optional<int> Machine::pxn_gpu(int gpu, int net) const {
@@ -219,9 +218,9 @@ std::optional<int> Machine::pxn_gpu(int gpu, int net) const {
     return std::nullopt;
   }
   for (const int index : path.edges) {
-    const int vertex = system_.edges[static_cast<std::size_t>(index)].to;
-    if (system_.vertices[static_cast<std::size_t>(vertex)].kind == VertexKind::Gpu) {
-      return system_.vertices[static_cast<std::size_t>(vertex)].index;
+    const int vertex = system_.edges[as_index(index)].to;
+    if (system_.vertices[as_index(vertex)].kind == VertexKind::Gpu) {
+      return system_.vertices[as_index(vertex)].index;
     }
   }
   CHECK(false, "a path of type PXN has a GPU in it");
@@ -230,8 +229,8 @@ std::optional<int> Machine::pxn_gpu(int gpu, int net) const {
 
 // paths.cc: ncclTopoCheckGdr.
 bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
-  const SystemGpu& own = system_.gpus[static_cast<std::size_t>(gpu)];
-  if (!system_.nets[static_cast<std::size_t>(net)].gdr || !own.gdr) {
+  const SystemGpu& own = system_.gpus[as_index(gpu)];
+  if (!system_.nets[as_index(net)].gdr || !own.gdr) {
     return false;
   }
   if (is_send && options_.paths.net_gdr_read.has_value() && !*options_.paths.net_gdr_read) {
@@ -262,7 +261,7 @@ bool Machine::needs_flush(int gpu, int net) const {
     return true;
   }
   const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
-  return system_.gpus[static_cast<std::size_t>(gpu)].generation->needs_flush ||
+  return system_.gpus[as_index(gpu)].generation->needs_flush ||
          (is_on_c2c && paths_.net_gpu.at(net, gpu).type <= PathType::Pxb);
 }
 
@@ -278,13 +277,8 @@ std::vector<int> Machine::nearest_gpus(int net) const {
 int Machine::nets_per_gpu(int gpu) const {
   const std::vector<int> nets = nearest_nets(gpu);
   const int count = static_cast<int>(nets.size());
-  switch (options_.paths.net_devices.kind) {
-    case NetDevicesPolicy::Kind::All:
-      return count;
-    case NetDevicesPolicy::Kind::Max:
-      return std::min(count, options_.paths.net_devices.max);
-    case NetDevicesPolicy::Kind::Auto:
-      break;
+  if (options_.paths.max_nets_per_gpu) {
+    return std::min(count, *options_.paths.max_nets_per_gpu);
   }
   if (count == 0) {
     return 0;
@@ -300,7 +294,7 @@ std::optional<int> Machine::net_of(int gpu, int channel) const {
     return std::nullopt;
   }
   const int gpus = static_cast<int>(nearest_gpus(nets.front()).size());
-  int first = system_.gpus[static_cast<std::size_t>(gpu)].dev;
+  int first = system_.gpus[as_index(gpu)].dev;
   if (options_.version >= Version::V2_30) {
     // Among the GPUs of the job: where it has one of two that share two NICs, the first NIC.
     first %= gpus;
@@ -309,7 +303,7 @@ std::optional<int> Machine::net_of(int gpu, int channel) const {
     first = mirrored(first, count);
   }
   const int turn = channel % std::max(nets_per_gpu(gpu), 1);
-  return nets[static_cast<std::size_t>((first + turn) % count)];
+  return nets[as_index((first + turn) % count)];
 }
 
 std::optional<int> Machine::gpu_of(int net) const {
@@ -332,7 +326,7 @@ std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer
   }
   SendWay way{.net = *own, .gpu = gpu};
   const int level = options_.paths.pxn_disable ? 0 : options_.paths.p2p_pxn_level;
-  const SystemGpu& sender = system_.gpus[static_cast<std::size_t>(gpu)];
+  const SystemGpu& sender = system_.gpus[as_index(gpu)];
   const auto twin = std::find_if(
       system_.gpus.begin(), system_.gpus.end(),
       [&](const SystemGpu& other) { return other.host == sender.host && other.dev == peer_dev; });
@@ -359,11 +353,11 @@ std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer
 std::vector<std::vector<int>> Machine::groups() const {
   std::vector<int> group(system_.gpus.size());
   for (int gpu = 0; gpu < gpu_count(); ++gpu) {
-    int& own = group[static_cast<std::size_t>(gpu)];
+    int& own = group[as_index(gpu)];
     own = gpu;
     for (int peer = 0; peer < gpu; ++peer) {
       if (paths_.gpu_gpu.at(gpu, peer).type < PathType::Net) {
-        own = std::min(own, group[static_cast<std::size_t>(peer)]);
+        own = std::min(own, group[as_index(peer)]);
       }
     }
   }
@@ -371,7 +365,7 @@ std::vector<std::vector<int>> Machine::groups() const {
   for (int first = 0; first < gpu_count(); ++first) {
     std::vector<int> members;
     for (int gpu = 0; gpu < gpu_count(); ++gpu) {
-      if (group[static_cast<std::size_t>(gpu)] == first) {
+      if (group[as_index(gpu)] == first) {
         members.push_back(gpu);
       }
     }
@@ -395,7 +389,7 @@ std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
   for (const std::vector<int>& group : groups) {
     std::vector<int> ranks;
     for (const int gpu : group) {
-      ranks.push_back(whole.system().gpus[static_cast<std::size_t>(gpu)].rank);
+      ranks.push_back(whole.system().gpus[as_index(gpu)].rank);
     }
     std::sort(ranks.begin(), ranks.end());
     // NCCL forgets the NICs where it does not need them.

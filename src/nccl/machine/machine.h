@@ -13,6 +13,7 @@
 #include "nccl/machine/system.h"
 #include "nccl/types/environment.h"
 #include "nccl/types/types.h"
+#include "sim/ids.h"
 #include "topology/exchange/nccl_xml.h"
 
 namespace trainyard::nccl {
@@ -83,7 +84,7 @@ class Machine {
 
  private:
   [[nodiscard]] std::size_t position(int from, int to) const {
-    return static_cast<std::size_t>(from) * system_.gpus.size() + static_cast<std::size_t>(to);
+    return as_index(from) * system_.gpus.size() + as_index(to);
   }
   // paths_, of what stands at the two ends; `via` the CPU or GPU in between.
   static void divert(Path& path, const Path& first, const Path& second);

@@ -10,7 +10,6 @@
 #include "topology/exchange/server_export.h"
 
 namespace trainyard::nccl {
-namespace {}  // namespace
 
 bool merges_ports(const Environment& environment) {
   return environment.ib_merge_nics && environment.net_merge_ports && !environment.ib_disable &&

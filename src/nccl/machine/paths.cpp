@@ -2,31 +2,21 @@
 #include "nccl/machine/paths.h"
 
 #include <algorithm>
+#include <array>
+
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
 
-PathType type_of(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::Nvl:
-      return PathType::Nvl;
-    case EdgeKind::C2c:
-      return PathType::C2c;
-    case EdgeKind::Pci:
-      return PathType::Pix;
-    case EdgeKind::Sys:
-      return PathType::Sys;
-    case EdgeKind::Net:  // Only the way inside the machine counts.
-    case EdgeKind::Loc:
-      break;
-  }
-  return PathType::Loc;
-}
+// Types of one edge, indexed by EdgeKind. Of that to a NIC only the way inside the machine counts.
+constexpr std::array kEdgeTypes{PathType::Loc, PathType::Nvl, PathType::C2c,
+                                PathType::Pix, PathType::Sys, PathType::Loc};
 
 // Returns whether a way may go on over `edge` from a device that it has reached by `path`.
 bool may_cross(const System& system, const Path& path, const Edge& edge, bool nvb) {
-  const VertexKind from = system.vertices[static_cast<std::size_t>(edge.from)].kind;
-  const VertexKind to = system.vertices[static_cast<std::size_t>(edge.to)].kind;
+  const VertexKind from = system.vertices[as_index(edge.from)].kind;
+  const VertexKind to = system.vertices[as_index(edge.to)].kind;
   if (from != VertexKind::Device || path.type == PathType::Loc || to == VertexKind::Gpu) {
     return true;
   }
@@ -37,9 +27,9 @@ bool may_cross(const System& system, const Path& path, const Edge& edge, bool nv
 }
 
 PathType step_type(const System& system, const Path& path, const Edge& edge) {
-  const VertexKind from = system.vertices[static_cast<std::size_t>(edge.from)].kind;
-  const VertexKind to = system.vertices[static_cast<std::size_t>(edge.to)].kind;
-  PathType type = type_of(edge.kind);
+  const VertexKind from = system.vertices[as_index(edge.from)].kind;
+  const VertexKind to = system.vertices[as_index(edge.to)].kind;
+  PathType type = kEdgeTypes[static_cast<std::size_t>(edge.kind)];
   if (from == VertexKind::Pci && to == VertexKind::Pci) {
     type = PathType::Pxb;
   }
@@ -62,22 +52,21 @@ bool is_better(PathType type, float bandwidth, std::size_t links, const Path& th
   return links < than.edges.size();
 }
 
-}  // namespace
-
+// Returns the path from every vertex to `target`, by vertex.
 std::vector<Path> paths_to(const System& system, int target, bool nvb) {
   std::vector<Path> paths(system.vertices.size());
-  paths[static_cast<std::size_t>(target)] = {.type = PathType::Loc, .bandwidth = kLocalBandwidth};
+  paths[as_index(target)] = {.type = PathType::Loc, .bandwidth = kLocalBandwidth};
   std::vector<int> level{target};
   while (!level.empty()) {
     std::vector<int> next;
     for (const int vertex : level) {
-      for (const int index : system.vertices[static_cast<std::size_t>(vertex)].edges) {
-        const Path& path = paths[static_cast<std::size_t>(vertex)];
-        const Edge& edge = system.edges[static_cast<std::size_t>(index)];
+      for (const int index : system.vertices[as_index(vertex)].edges) {
+        const Path& path = paths[as_index(vertex)];
+        const Edge& edge = system.edges[as_index(index)];
         if (!may_cross(system, path, edge, nvb)) {
           continue;
         }
-        Path& beyond = paths[static_cast<std::size_t>(edge.to)];
+        Path& beyond = paths[as_index(edge.to)];
         const PathType type = step_type(system, path, edge);
         const float bandwidth = std::min(path.bandwidth, edge.bandwidth);
         if (!is_better(type, bandwidth, path.edges.size() + 1, beyond)) {
@@ -96,13 +85,10 @@ std::vector<Path> paths_to(const System& system, int target, bool nvb) {
   return paths;
 }
 
-namespace {
-
 template <typename Sources>
 void fill(PathTable& table, const Sources& sources, const std::vector<Path>& paths, int target) {
   for (std::size_t source = 0; source < sources.size(); ++source) {
-    table.at(static_cast<int>(source), target) =
-        paths[static_cast<std::size_t>(sources[source].vertex)];
+    table.at(static_cast<int>(source), target) = paths[as_index(sources[source].vertex)];
   }
 }
 
@@ -128,7 +114,7 @@ Paths find_paths(const System& system, bool nvb) {
     fill(paths.net_gpu, system.nets, found, target);
     fill(paths.cpu_gpu, system.cpus, found, target);
     if (system.nvswitch) {
-      paths.nvs_gpu.at(0, target) = found[static_cast<std::size_t>(*system.nvswitch)];
+      paths.nvs_gpu.at(0, target) = found[as_index(*system.nvswitch)];
     }
   }
   for (std::size_t index = 0; index < nets; ++index) {

@@ -7,11 +7,11 @@
 // NVIDIA/nccl, src/graph/paths.cc: ncclTopoSetPaths.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "nccl/machine/system.h"
 #include "nccl/types/types.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 
@@ -36,7 +36,7 @@ class PathTable {
 
  private:
   [[nodiscard]] std::size_t index(int source, int target) const {
-    return static_cast<std::size_t>(source) * targets_ + static_cast<std::size_t>(target);
+    return as_index(source) * targets_ + as_index(target);
   }
 
   std::size_t targets_ = 0;
@@ -55,9 +55,6 @@ struct Paths {
   PathTable cpu_net;
   PathTable nvs_gpu;
 };
-
-// Returns the path from every vertex to `target`, by vertex.
-[[nodiscard]] std::vector<Path> paths_to(const System& system, int target, bool nvb);
 
 [[nodiscard]] Paths find_paths(const System& system, bool nvb);
 

@@ -14,6 +14,7 @@
 #include "nccl/machine/nic_devices.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 #include "sim/printable.h"
 
 namespace trainyard::nccl {
@@ -98,9 +99,9 @@ class SystemBuilder {
   }
 
   [[nodiscard]] std::vector<int>& edges_of(int vertex) {
-    return system_.vertices[static_cast<std::size_t>(vertex)].edges;
+    return system_.vertices[as_index(vertex)].edges;
   }
-  [[nodiscard]] Edge& edge(int index) { return system_.edges[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] Edge& edge(int index) { return system_.edges[as_index(index)]; }
 
   // Parallel links of one kind add up; a link that grows moves ahead of slower ones.
   void connect(int from, int to, EdgeKind kind, float bandwidth) {
@@ -236,11 +237,11 @@ class SystemBuilder {
   // Adds a port to the NIC that the adapter has already, if it has.
   bool merge_into(int adapter, float bandwidth, const NcclNet& port) {
     for (const int index : edges_of(adapter)) {
-      const Vertex& vertex = system_.vertices[static_cast<std::size_t>(edge(index).to)];
+      const Vertex& vertex = system_.vertices[as_index(edge(index).to)];
       if (vertex.kind != VertexKind::Net) {
         continue;
       }
-      SystemNet& net = system_.nets[static_cast<std::size_t>(vertex.index)];
+      SystemNet& net = system_.nets[as_index(vertex.index)];
       if (net.ports < kMaxMergedPorts) {
         ++net.ports;
         net.bandwidth += bandwidth;
@@ -285,12 +286,12 @@ class SystemBuilder {
 
   // The CPU above a device, through PCIe alone.
   std::optional<int> cpu_above(int vertex, int from) {
-    if (system_.vertices[static_cast<std::size_t>(vertex)].kind == VertexKind::Cpu) {
+    if (system_.vertices[as_index(vertex)].kind == VertexKind::Cpu) {
       return vertex;
     }
     for (const int index : edges_of(vertex)) {
       const int next = edge(index).to;
-      const VertexKind kind = system_.vertices[static_cast<std::size_t>(next)].kind;
+      const VertexKind kind = system_.vertices[as_index(next)].kind;
       if (edge(index).kind == EdgeKind::Pci && next != from &&
           (kind == VertexKind::Pci || kind == VertexKind::Cpu)) {
         if (const std::optional<int> cpu = cpu_above(next, vertex)) {
@@ -353,7 +354,7 @@ class SystemBuilder {
       const std::vector<int> before = system_.vertices[top].edges;
       for (const int down : before) {
         const int sub = edge(down).to;
-        const Vertex& vertex = system_.vertices[static_cast<std::size_t>(sub)];
+        const Vertex& vertex = system_.vertices[as_index(sub)];
         if (edge(down).kind == EdgeKind::Pci && vertex.kind == VertexKind::Pci &&
             broadcom_generation(vertex.pci_id) == generation) {
           lift(sub, static_cast<int>(top), down);
@@ -382,7 +383,7 @@ class SystemBuilder {
       }
     }
     edges_of(sub).clear();
-    system_.vertices[static_cast<std::size_t>(sub)].pci_id = 0;
+    system_.vertices[as_index(sub)].pci_id = 0;
   }
 
   void connect_cpus() {
@@ -395,9 +396,7 @@ class SystemBuilder {
     }
   }
 
-  [[nodiscard]] int host_of(int vertex) const {
-    return system_.vertices[static_cast<std::size_t>(vertex)].host;
-  }
+  [[nodiscard]] int host_of(int vertex) const { return system_.vertices[as_index(vertex)].host; }
 
   // The way up is the last edge of every PCIe device.
   void sort_edges(int vertex, int up) {
@@ -462,13 +461,6 @@ const GpuGeneration& System::oldest() const {
   return *std::ranges::min(gpus, {}, [](const SystemGpu& gpu) {
             return gpu.generation->compute_capability;
           }).generation;
-}
-
-int System::gpu_of_rank(int rank) const {
-  const auto gpu = std::find_if(gpus.begin(), gpus.end(),
-                                [&](const SystemGpu& candidate) { return candidate.rank == rank; });
-  CHECK(gpu != gpus.end(), "a rank of this system");
-  return static_cast<int>(gpu - gpus.begin());
 }
 
 System build_system(const std::vector<NcclSystem>& servers, const SystemSelection& selection) {

@@ -86,7 +86,6 @@ struct System {
   int hosts = 0;
 
   [[nodiscard]] const GpuGeneration& oldest() const;  // The least compute capability of all.
-  [[nodiscard]] int gpu_of_rank(int rank) const;      // Index into gpus.
 };
 
 // The part of the servers that takes part.

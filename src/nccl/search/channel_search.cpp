@@ -6,6 +6,7 @@
 
 #include "nccl/search/search_order.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 
@@ -26,9 +27,8 @@ ChannelSearch::ChannelSearch(const Machine& machine)
 int ChannelSearch::run(const Candidate& attempt, Candidate& best, int budget) {
   now_ = attempt;
   now_.channels = 0;
-  now_.gpus.assign(static_cast<std::size_t>(now_.max_channels) * static_cast<std::size_t>(gpus_),
-                   0);
-  now_.nets.assign(static_cast<std::size_t>(now_.max_channels), {0, 0});
+  now_.gpus.assign(as_index(now_.max_channels) * as_index(gpus_), 0);
+  now_.nets.assign(as_index(now_.max_channels), {0, 0});
   best_ = &best;
   budget_ = budget;
   start_channel();
@@ -71,9 +71,9 @@ int ChannelSearch::count_hops(const Path& path) const {
     return static_cast<int>(path.edges.size());
   }
   return static_cast<int>(std::count_if(path.edges.begin(), path.edges.end(), [&](int index) {
-    const Edge& edge = system_.edges[static_cast<std::size_t>(index)];
+    const Edge& edge = system_.edges[as_index(index)];
     const auto is_rank = [&](int vertex) {
-      return system_.vertices[static_cast<std::size_t>(vertex)].kind == VertexKind::Gpu;
+      return system_.vertices[as_index(vertex)].kind == VertexKind::Gpu;
     };
     return !is_rank(edge.from) && !is_rank(edge.to);
   }));
@@ -97,14 +97,13 @@ bool ChannelSearch::take_to_net(int gpu, int net, float share) {
 // --- The first GPU of a channel ----------------------------------------------------------------
 
 std::size_t ChannelSearch::slot(int position) const {
-  return static_cast<std::size_t>(now_.channels) * static_cast<std::size_t>(gpus_) +
-         static_cast<std::size_t>(position);
+  return as_index(now_.channels) * as_index(gpus_) + as_index(position);
 }
 
 // Returns the GPU at a position of the previous channel.
 int ChannelSearch::previous_gpu(int position) const {
   CHECK(now_.channels > 0, "there is a channel to repeat");
-  return now_.gpus[slot(position) - static_cast<std::size_t>(gpus_)];
+  return now_.gpus[slot(position) - as_index(gpus_)];
 }
 
 const std::vector<int>& ChannelSearch::nets_for(std::optional<int> gpu) {
@@ -147,15 +146,15 @@ void ChannelSearch::start_at_nets() {
   // NCCL keeps this sum in an integer.
   const int bandwidth = static_cast<int>(now_.bw_inter);
   for (int turn = 0; turn < count; ++turn) {
-    const int index = nets[static_cast<std::size_t>((now_.channels + turn) % count)];
-    const SystemNet& net = system_.nets[static_cast<std::size_t>(index)];
+    const int index = nets[as_index((now_.channels + turn) % count)];
+    const SystemNet& net = system_.nets[as_index(index)];
     if (now_.collnet && !net.collnet) {
       continue;
     }
-    if (net_free_[static_cast<std::size_t>(index)] < static_cast<float>(bandwidth)) {
+    if (net_free_[as_index(index)] < static_cast<float>(bandwidth)) {
       continue;
     }
-    const auto channel = static_cast<std::size_t>(now_.channels);
+    const auto channel = as_index(now_.channels);
     if (now_.pattern == GraphPattern::Ring && now_.cross_nic == 2 && now_.channels % 2 == 1 &&
         index != now_.nets[channel - 1][1]) {
       continue;
@@ -184,12 +183,12 @@ void ChannelSearch::start_at_nets() {
 bool ChannelSearch::start_at(int net) {
   if (now_.pattern == GraphPattern::Nvls || now_.pattern == GraphPattern::CollNetDirect) {
     // A GPU is head of one channel.
-    const std::optional<int> head = gpu_of_net_[static_cast<std::size_t>(net)];
+    const std::optional<int> head = gpu_of_net_[as_index(net)];
     if (!head || now_.channels >= static_cast<int>(nets_for(std::nullopt).size())) {
       return false;
     }
     for (int channel = 0; channel < now_.channels; ++channel) {
-      if (now_.gpus[static_cast<std::size_t>(channel) * static_cast<std::size_t>(gpus_)] == *head) {
+      if (now_.gpus[as_index(channel) * as_index(gpus_)] == *head) {
         return false;
       }
     }
@@ -211,7 +210,7 @@ void ChannelSearch::enter_from(int net) {
     try_first(net, 0, Order::Pci);
     budget_ = budget_ == -1 ? -1 : saved;
   }
-  const std::optional<int> own = gpu_of_net_[static_cast<std::size_t>(net)];
+  const std::optional<int> own = gpu_of_net_[as_index(net)];
   if (own) {
     try_first(net, *own, Order::Free);
   }
@@ -234,9 +233,9 @@ void ChannelSearch::try_first(std::optional<int> net, int gpu, Order order) {
     place.close = gpus_ - 1;
   }
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(now_.channels);
-  used_[static_cast<std::size_t>(gpu)] ^= bit;
+  used_[as_index(gpu)] ^= bit;
   visit(place);
-  used_[static_cast<std::size_t>(gpu)] ^= bit;
+  used_[as_index(gpu)] ^= bit;
   if (net) {
     (void)take_from_net(*net, gpu, -1.0F);
   }
@@ -306,8 +305,8 @@ bool ChannelSearch::is_better() const {
 
 // Returns whether a channel that entered by NIC `first` may leave by `net`.
 bool ChannelSearch::may_leave(int net, int first) const {
-  const SystemNet& in = system_.nets[static_cast<std::size_t>(first)];
-  const SystemNet& out = system_.nets[static_cast<std::size_t>(net)];
+  const SystemNet& in = system_.nets[as_index(first)];
+  const SystemNet& out = system_.nets[as_index(net)];
   if (in.plane && out.plane && *in.plane != *out.plane) {
     return false;
   }
@@ -316,8 +315,7 @@ bool ChannelSearch::may_leave(int net, int first) const {
   }
   if (now_.pattern == GraphPattern::Ring && now_.cross_nic == 2) {
     // Rings come in pairs, of which the second returns to where the first began.
-    return now_.channels % 2 == 0 ||
-           net == now_.nets[static_cast<std::size_t>(now_.channels) - 1][0];
+    return now_.channels % 2 == 0 || net == now_.nets[as_index(now_.channels) - 1][0];
   }
   if (now_.cross_nic != 0) {
     return true;
@@ -329,7 +327,7 @@ bool ChannelSearch::may_leave(int net, int first) const {
 }
 
 void ChannelSearch::leave(const Place& place) {
-  const auto channel = static_cast<std::size_t>(now_.channels);
+  const auto channel = as_index(now_.channels);
   const bool is_balanced = now_.pattern == GraphPattern::BalancedTree;
   // A copy: the search below may add lists.
   const std::vector<int> nets = nets_for(place.gpu);
@@ -369,9 +367,9 @@ void ChannelSearch::go_on(const Place& place) {
     Place next = place;
     next.gpu = gpu;
     ++next.position;
-    used_[static_cast<std::size_t>(gpu)] ^= bit;
+    used_[as_index(gpu)] ^= bit;
     visit(next);
-    used_[static_cast<std::size_t>(gpu)] ^= bit;
+    used_[as_index(gpu)] ^= bit;
     (void)take_between(place.gpu, gpu, -1.0F);
   }
 }
@@ -393,7 +391,7 @@ std::vector<int> ChannelSearch::next_gpus(const Place& place) const {
   }
   const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(now_.channels);
   const auto is_open = [&](int gpu) {
-    return (used_[static_cast<std::size_t>(gpu)] & bit) == 0 &&
+    return (used_[as_index(gpu)] & bit) == 0 &&
            !machine_.paths().gpu_gpu.at(place.gpu, gpu).edges.empty();
   };
   std::vector<int> open;
@@ -412,13 +410,28 @@ std::vector<int> ChannelSearch::next_gpus(const Place& place) const {
   }
   NetPreference preference{.ledger = &ledger_};
   if (place.exit) {
-    preference.net = now_.nets[static_cast<std::size_t>(now_.channels)][0];
+    preference.net = now_.nets[as_index(now_.channels)][0];
     preference.is_last = *place.exit == place.position + 1;
   }
   return sort_gpus(machine_, place.gpu, open, preference);
 }
 
 // --- Heads -------------------------------------------------------------------------------------
+
+// Takes what each GPU needs in turn, goes on if all of them get it, and gives it back.
+template <typename Take, typename Continue>
+void ChannelSearch::with_all_gpus(const Take& take_for, const Continue& go_on_with) {
+  int taken = 0;
+  while (taken < gpus_ && take_for(taken, 1.0F)) {
+    ++taken;
+  }
+  if (taken == gpus_) {
+    go_on_with();
+  }
+  while (taken > 0) {
+    (void)take_for(--taken, -1.0F);
+  }
+}
 
 // Every GPU sends its data to the switch and gets the sum; the head besides what leaves the node,
 // or, inside, its own share of the reduction.
@@ -431,49 +444,15 @@ void ChannelSearch::try_nvls(int head) {
   const auto up = [&](int gpu, float sign) {
     return take(paths.gpu_nvs.at(gpu, 0), paths.nvs_gpu.at(0, gpu), true, share(gpu, sign), true);
   };
-  int downs = 0;
-  while (downs < gpus_ && down(downs, 1.0F)) {
-    ++downs;
-  }
-  if (downs == gpus_) {
-    int ups = 0;
-    while (ups < gpus_ && up(ups, 1.0F)) {
-      ++ups;
-    }
-    if (ups == gpus_) {
-      complete_head(head);
-    }
-    while (ups > 0) {
-      (void)up(--ups, -1.0F);
-    }
-  }
-  while (downs > 0) {
-    (void)down(--downs, -1.0F);
-  }
+  with_all_gpus(down, [&] { with_all_gpus(up, [&] { complete_head(head); }); });
 }
 
 // The head exchanges an equal part with every other GPU.
 void ChannelSearch::try_collnet_direct(int head) {
   const float share = 1.0F / static_cast<float>(gpus_ - 1);
-  int out = 0;
-  while (out < gpus_ && take_between(head, out, share)) {
-    ++out;
-  }
-  if (out == gpus_) {
-    int in = 0;
-    while (in < gpus_ && take_between(in, head, share)) {
-      ++in;
-    }
-    if (in == gpus_) {
-      complete_head(head);
-    }
-    while (in > 0) {
-      (void)take_between(--in, head, -share);
-    }
-  }
-  while (out > 0) {
-    (void)take_between(head, --out, -share);
-  }
+  const auto out = [&](int gpu, float sign) { return take_between(head, gpu, share * sign); };
+  const auto in = [&](int gpu, float sign) { return take_between(gpu, head, share * sign); };
+  with_all_gpus(out, [&] { with_all_gpus(in, [&] { complete_head(head); }); });
 }
 
 void ChannelSearch::complete_head(int head) {

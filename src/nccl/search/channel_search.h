@@ -84,6 +84,8 @@ class ChannelSearch {
   void leave(const Place& place);
   void go_on(const Place& place);
   void close_ring(const Place& place);
+  template <typename Take, typename Continue>
+  void with_all_gpus(const Take& take_for, const Continue& go_on_with);
   void try_nvls(int head);
   void try_collnet_direct(int head);
   void complete_head(int head);

@@ -3,6 +3,7 @@
 // and a NIC at each end (NVIDIA/nccl, src/graph/search.cc, struct ncclTopoGraph).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct GraphChannel {
   [[nodiscard]] bool operator==(const GraphChannel&) const = default;
 };
 
-// Bandwidths are GB/s (1e9 B/s) of one channel.
+// Bandwidths are GB/s (1e9 B/s) of one channel. Without channels where nothing was found.
 struct Graph {
   GraphPattern pattern = GraphPattern::Ring;
   int cross_nic = 0;
@@ -32,17 +33,22 @@ struct Graph {
   PathType type_inter = PathType::Loc;
   bool same_channels = true;
   std::vector<GraphChannel> channels = {};  // As many as channel_count.
+  [[nodiscard]] bool exists() const { return channel_count > 0; }
   [[nodiscard]] bool operator==(const Graph&) const = default;
 };
 
+// Of a searched node, ring and tree always exist.
 struct GraphSet {
-  Graph ring;
-  Graph tree;
-  std::optional<Graph> nvls = {};
-  std::optional<Graph> collnet_chain = {};
-  std::optional<Graph> collnet_direct = {};
+  Graph ring = {};
+  Graph tree = {};
+  Graph nvls = {};
+  Graph collnet_chain = {};
+  Graph collnet_direct = {};
 
   friend bool operator==(const GraphSet&, const GraphSet&) = default;
 };
+
+inline constexpr std::array kGraphs{&GraphSet::ring, &GraphSet::tree, &GraphSet::nvls,
+                                    &GraphSet::collnet_chain, &GraphSet::collnet_direct};
 
 }  // namespace trainyard::nccl

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "nccl/search/channel_search.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -20,7 +22,7 @@ constexpr int kBudget = 1 << 14;
 constexpr int kBudgetSameChannels = 1 << 8;
 constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
 
-constexpr int kMaxRings = 32;        // MAXCHANNELS / 2.
+constexpr int kMaxRings = kMaxChannels / 2;
 constexpr int kMaxNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
 constexpr int kMaxCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
 
@@ -49,7 +51,7 @@ PathType next_type(PathType type) {
 
 // Two groups of GPUs on NVLink with something slower in between (ncclTopoSplitNvLink).
 bool is_split_nvlink(const Machine& machine) {
-  const auto gpus = static_cast<std::size_t>(machine.gpu_count());
+  const auto gpus = as_index(machine.gpu_count());
   std::vector<std::size_t> domain(gpus);
   std::iota(domain.begin(), domain.end(), std::size_t{0});
   for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
@@ -65,6 +67,14 @@ bool is_split_nvlink(const Machine& machine) {
     ++members[one];
   }
   return std::count_if(members.begin(), members.end(), [](int count) { return count > 1; }) == 2;
+}
+
+// Returns the rates in GB/s of one channel that the search tries, falling.
+std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
+                                     bool multi_node) {
+  const SearchSpeeds& speeds =
+      version < Version::V2_30 ? generation.speeds_before_2_30 : generation.speeds;
+  return multi_node ? speeds.inter : speeds.intra;
 }
 
 // Bandwidths that bound the search (ncclTopoSearchInit).
@@ -90,9 +100,9 @@ Bounds find_bounds(const Machine& machine) {
     }
     float nvlink = 0.0F;
     float pci = 0.0F;
-    const int device = system.gpus[static_cast<std::size_t>(gpu)].device;
-    for (const int index : system.vertices[static_cast<std::size_t>(device)].edges) {
-      const Edge& edge = system.edges[static_cast<std::size_t>(index)];
+    const int device = system.gpus[as_index(gpu)].device;
+    for (const int index : system.vertices[as_index(device)].edges) {
+      const Edge& edge = system.edges[as_index(index)];
       nvlink += edge.kind == EdgeKind::Nvl ? edge.bandwidth : 0.0F;
       pci = edge.kind == EdgeKind::Pci ? edge.bandwidth : pci;
     }
@@ -100,14 +110,6 @@ Bounds find_bounds(const Machine& machine) {
   }
   return bounds;
 }
-
-// The request of one search.
-struct Request {
-  GraphPattern pattern = GraphPattern::Ring;
-  int min_channels = 1;
-  int max_channels = kMaxRings;
-  bool collnet = false;
-};
 
 class GraphSearch {
  public:
@@ -120,7 +122,8 @@ class GraphSearch {
         generation_(machine.system().oldest()),
         speeds_(search_speeds(machine.options().version, generation_, has_nets_)) {}
 
-  Candidate search(const Request& request) {
+  // `request` has what is asked for: pattern, collnet, numbers of channels.
+  Candidate search(const Candidate& request) {
     prepare(request);
     bool is_first_pass = true;
     for (;;) {
@@ -147,11 +150,8 @@ class GraphSearch {
   }
 
  private:
-  void prepare(const Request& request) {
-    best_ = Candidate{.pattern = request.pattern,
-                      .collnet = request.collnet,
-                      .min_channels = request.min_channels,
-                      .max_channels = request.max_channels};
+  void prepare(const Candidate& request) {
+    best_ = request;
     const bool may_cross = request.pattern == GraphPattern::Ring ||
                            request.pattern == GraphPattern::BalancedTree ||
                            request.pattern == GraphPattern::SplitTree;
@@ -223,7 +223,8 @@ class GraphSearch {
       try_.pattern = GraphPattern::Tree;
       return true;
     }
-    try_.pattern = request_pattern();
+    // A simple tree that was found is not looked for in another way again.
+    try_.pattern = best_.pattern;
     if (relax_types()) {
       return true;
     }
@@ -241,9 +242,6 @@ class GraphSearch {
     }
     return false;
   }
-
-  // The pattern to go back to. A simple tree that was found is not looked for in another way again.
-  [[nodiscard]] GraphPattern request_pattern() const { return best_.pattern; }
 
   bool relax_types() {
     const PathType max_intra = has_nets_ ? try_.type_inter : intra_.max;
@@ -278,14 +276,9 @@ class GraphSearch {
       return;
     }
     const int channels = std::min(2 * best_.channels, best_.max_channels);
-    for (int channel = best_.channels; channel < channels; ++channel) {
-      const auto from = static_cast<std::size_t>(channel - best_.channels);
-      const auto to = static_cast<std::size_t>(channel);
-      const auto gpus = static_cast<std::size_t>(gpus_);
-      std::copy_n(best_.gpus.begin() + static_cast<std::ptrdiff_t>(from * gpus), gpus,
-                  best_.gpus.begin() + static_cast<std::ptrdiff_t>(to * gpus));
-      best_.nets[to] = best_.nets[from];
-    }
+    const int more = channels - best_.channels;
+    std::copy_n(best_.gpus.begin(), more * gpus_, best_.gpus.begin() + best_.channels * gpus_);
+    std::copy_n(best_.nets.begin(), more, best_.nets.begin() + best_.channels);
     const int times = (channels + best_.channels - 1) / best_.channels;
     best_.bw_intra /= static_cast<float>(times);
     best_.bw_inter /= static_cast<float>(times);
@@ -323,10 +316,8 @@ class GraphSearch {
 
   void fall_back() {
     best_.channels = 1;
-    best_.gpus.resize(static_cast<std::size_t>(gpus_));
-    for (int gpu = 0; gpu < gpus_; ++gpu) {
-      best_.gpus[static_cast<std::size_t>(gpu)] = gpu;
-    }
+    best_.gpus.resize(as_index(gpus_));
+    std::iota(best_.gpus.begin(), best_.gpus.end(), 0);
     best_.nets.assign(1, {0, 0});
     best_.bw_intra = best_.bw_inter = 0.1F;
     best_.type_intra = best_.type_inter = PathType::Sys;
@@ -367,16 +358,16 @@ Graph graph_of(const Machine& machine, const Candidate& found) {
               .type_inter = found.type_inter,
               .same_channels = found.same_channels};
   const std::size_t gpus = system.gpus.size();
-  for (std::size_t channel = 0; channel < static_cast<std::size_t>(found.channels); ++channel) {
+  for (std::size_t channel = 0; channel < as_index(found.channels); ++channel) {
     GraphChannel out;
     if (!system.nets.empty()) {
-      out.net_in = system.nets[static_cast<std::size_t>(found.nets[channel][0])].dev;
-      out.net_out = system.nets[static_cast<std::size_t>(found.nets[channel][1])].dev;
+      out.net_in = system.nets[as_index(found.nets[channel][0])].dev;
+      out.net_out = system.nets[as_index(found.nets[channel][1])].dev;
     }
     const std::size_t count = found.pattern == GraphPattern::Nvls ? 1 : gpus;
     for (std::size_t position = 0; position < count; ++position) {
       const int gpu = found.gpus[channel * gpus + position];
-      out.gpus.push_back(system.gpus[static_cast<std::size_t>(gpu)].rank);
+      out.gpus.push_back(system.gpus[as_index(gpu)].rank);
     }
     graph.channels.push_back(std::move(out));
   }
@@ -391,36 +382,29 @@ bool may_use_nvls(const Machine& machine) {
 
 }  // namespace
 
-std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
-                                     bool multi_node) {
-  const SearchSpeeds& speeds =
-      version < Version::V2_30 ? generation.speeds_before_2_30 : generation.speeds;
-  return multi_node ? speeds.inter : speeds.intra;
-}
-
 // init.cc: initTransportsRank.
 GraphSet search_graphs(const Machine& machine) {
   ChannelSearch channels(machine);
   GraphSearch search(machine, channels, find_bounds(machine));
   GraphSet graphs;
-  const auto found = [&](const Request& request) -> std::optional<Graph> {
+  const auto found = [&](const Candidate& request) {
     const Candidate candidate = search.search(request);
-    return candidate.channels > 0 ? std::optional(graph_of(machine, candidate)) : std::nullopt;
+    return candidate.channels > 0 ? graph_of(machine, candidate) : Graph{};
   };
-  graphs.ring = *found({.pattern = GraphPattern::Ring});
+  graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = kMaxRings});
   const int rings = graphs.ring.channel_count;
   graphs.tree =
-      *found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
+      found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
   if (machine.options().collnet && machine.net_count() > 0) {
     graphs.collnet_chain = found({.pattern = GraphPattern::Tree,
+                                  .collnet = true,
                                   .min_channels = rings,
-                                  .max_channels = rings,
-                                  .collnet = true});
+                                  .max_channels = rings});
     if (machine.gpu_count() > 1) {
       graphs.collnet_direct =
           found({.pattern = GraphPattern::CollNetDirect,
-                 .max_channels = std::min(kMaxCollNetHeads, machine.gpu_count()),
-                 .collnet = true});
+                 .collnet = true,
+                 .max_channels = std::min(kMaxCollNetHeads, machine.gpu_count())});
     }
   }
   if (may_use_nvls(machine) && machine.gpu_count() > 1) {

@@ -7,16 +7,10 @@
 // as long as as many channels carry them. NVIDIA/nccl, src/graph/search.cc: ncclTopoCompute.
 #pragma once
 
-#include <span>
-
 #include "nccl/machine/machine.h"
 #include "nccl/search/graph.h"
 
 namespace trainyard::nccl {
-
-// Returns the rates in GB/s of one channel that the search tries, falling.
-[[nodiscard]] std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
-                                                   bool multi_node);
 
 // The graphs of one node, GPUs as local ranks and NICs by dev. NVLS and CollNet only where they are
 // enabled, possible and found.

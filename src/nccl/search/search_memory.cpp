@@ -13,9 +13,7 @@ std::vector<SearchedNode> search_nodes(const std::vector<NcclSystem>& files,
   std::vector<SearchedNode> nodes;
   for (MachinePart& part : make_machines(files, options)) {
     GraphSet graphs = search_graphs(part.machine);
-    nodes.push_back({.ranks = std::move(part.ranks),
-                     .machine = std::move(part.machine),
-                     .graphs = std::move(graphs)});
+    nodes.push_back({std::move(part), std::move(graphs)});
   }
   return nodes;
 }

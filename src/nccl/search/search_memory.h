@@ -14,9 +14,7 @@
 namespace trainyard::nccl {
 
 // One node of the hosts of one NVLink domain: mostly there is one (make_machines).
-struct SearchedNode {
-  std::vector<int> ranks;  // Over all of the hosts.
-  Machine machine;
+struct SearchedNode : MachinePart {
   GraphSet graphs;
 };
 

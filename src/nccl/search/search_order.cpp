@@ -7,8 +7,6 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr int kMaxChannels = 64;
-
 void add_new(std::vector<int>& list, int value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) {
     list.push_back(value);

@@ -65,10 +65,6 @@ void gpu_fields(Fields& fields, GpuProfile& gpu) {
   fields.optional("nvls", gpu.nvls, Group{nvls_fields}, "NVLS.");
 }
 
-void latency_fields(Fields& fields, ProtocolTimes& latency) {
-  fields.required("latency", latency, kTimes, "From block to block.");
-}
-
 void network_fields(Fields& fields, NetworkProfile& network) {
   fields.required("latency", network.latency, kTimes, "From block to block, without the wire.");
   fields.required("host_cost", network.host_cost, kTime, "Cost of a message for its thread.");
@@ -77,20 +73,20 @@ void network_fields(Fields& fields, NetworkProfile& network) {
 }
 
 void nvlink_fields(Fields& fields, Profile& profile) {
-  latency_fields(fields, profile.nvlink);
+  fields.required("latency", profile.nvlink, kTimes, "From block to block.");
   fields.required("switch_latency", profile.nvswitch, kTime, "Latency of an NVSwitch.");
   fields.required("units_in_step", profile.units_in_step, fitted(Whole{0, 1'000'000}),
                   "Until blocks that read have come apart.");
 }
 
 void pcie_fields(Fields& fields, Profile& profile) {
-  latency_fields(fields, profile.pcie);
+  fields.required("latency", profile.pcie, kTimes, "From block to block.");
   fields.required("rate", profile.pcie_rate, kShare, "Share of a link with both ways in use.");
   fields.required("ll_rate", profile.pcie_ll_rate, kShare, "Data of LL over the rate of a link.");
 }
 
 void host_fields(Fields& fields, Profile& profile) {
-  latency_fields(fields, profile.host);
+  fields.required("latency", profile.host, kTimes, "From block to block.");
   fields.required("ll_pass_extra", profile.staged_ll_pass, kTime, "Further time of a pass of LL.");
   fields.required("rate", profile.staging_rate, kShare, "Share that copies get.");
 }

@@ -13,35 +13,35 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Units of all loops in a row: the chunk that unit `index` belongs to, and its place in it.
-class UnitCounter {
+// The units of all loops in a row, primitive after primitive. Of several primitives the first only
+// sends and the last only receives.
+class LoopProgram final : public LaneProgram {
  public:
-  UnitCounter(int primitives, const ChunkLoops& loops, const UnitRule& rule)
+  LoopProgram(int primitives, const ChunkLoops& loops, const UnitRule& rule, const Ends& receives,
+              const Ends& sends)
       : loops_(loops),
         rule_(rule),
         primitives_(static_cast<std::uint64_t>(primitives)),
         full_units_(rule.units(loops.chunk)),
-        rest_units_(loops.rest.count() > 0 ? rule.units(loops.rest) : 0) {}
+        rest_units_(loops.rest.count() > 0 ? rule.units(loops.rest) : 0),
+        receives_(receives),
+        sends_(sends) {}
 
-  [[nodiscard]] std::uint64_t units() const {
+  [[nodiscard]] std::uint64_t units() const override {
     return primitives_ * (loops_.full * full_units_ + rest_units_);
   }
-
-  struct Place {
-    std::uint64_t primitive = 0;
-    Bytes bytes;
-    SimTime cost;
-    bool ends_message = true;
-  };
-  [[nodiscard]] Place place(std::uint64_t index) const {
+  [[nodiscard]] ReplayUnit unit(std::uint64_t index) const override {
     const std::uint64_t of_full_loops = loops_.full * primitives_ * full_units_;
     const bool full = index < of_full_loops;
     const std::uint64_t units = full ? full_units_ : rest_units_;
     const Bytes chunk = full ? loops_.chunk : loops_.rest;
     const std::uint64_t in_loop =
         full ? index % (primitives_ * full_units_) : index - of_full_loops;
+    const std::uint64_t primitive = in_loop / units;
     const std::uint64_t unit = in_loop % units;
-    return {.primitive = in_loop / units,
+    const bool several = primitives_ > 1;
+    return {.receives = several && primitive == 0 ? kNoEnds : receives_,
+            .sends = several && primitive + 1 == primitives_ ? kNoEnds : sends_,
             .bytes = rule_.bytes(chunk, unit),
             .cost = unit == 0 ? rule_.unit_cost + rule_.chunk_cost : rule_.unit_cost,
             .ends_message = rule_.protocol == Protocol::Simple || unit + 1 == units};
@@ -53,61 +53,8 @@ class UnitCounter {
   std::uint64_t primitives_;
   std::uint64_t full_units_;
   std::uint64_t rest_units_;
-};
-
-class RingProgram final : public LaneProgram {
- public:
-  RingProgram(int primitives, const ChunkLoops& loops, const UnitRule& rule, std::uint32_t receive,
-              std::uint32_t send)
-      : counter_(primitives, loops, rule),
-        last_(static_cast<std::uint64_t>(primitives) - 1),
-        receive_(receive),
-        send_(send) {}
-
-  [[nodiscard]] std::uint64_t units() const override { return counter_.units(); }
-  [[nodiscard]] ReplayUnit unit(std::uint64_t index) const override {
-    const UnitCounter::Place place = counter_.place(index);
-    ReplayUnit unit;
-    unit.bytes = place.bytes;
-    unit.cost = place.cost;
-    unit.ends_message = place.ends_message;
-    if (place.primitive != 0) {
-      unit.receives[0] = receive_;
-    }
-    if (place.primitive != last_) {
-      unit.sends[0] = send_;
-    }
-    return unit;
-  }
-
- private:
-  UnitCounter counter_;
-  std::uint64_t last_;
-  std::uint32_t receive_;
-  std::uint32_t send_;
-};
-
-class PipelineProgram final : public LaneProgram {
- public:
-  PipelineProgram(const ChunkLoops& loops, const UnitRule& rule,
-                  const std::array<std::uint32_t, 3>& receives,
-                  const std::array<std::uint32_t, 3>& sends)
-      : counter_(1, loops, rule), receives_(receives), sends_(sends) {}
-
-  [[nodiscard]] std::uint64_t units() const override { return counter_.units(); }
-  [[nodiscard]] ReplayUnit unit(std::uint64_t index) const override {
-    const UnitCounter::Place place = counter_.place(index);
-    return {.receives = receives_,
-            .sends = sends_,
-            .bytes = place.bytes,
-            .cost = place.cost,
-            .ends_message = place.ends_message};
-  }
-
- private:
-  UnitCounter counter_;
-  std::array<std::uint32_t, 3> receives_;
-  std::array<std::uint32_t, 3> sends_;
+  Ends receives_;
+  Ends sends_;
 };
 
 class TransferProgram final : public LaneProgram {
@@ -189,17 +136,10 @@ ChunkLoops pipeline_loops(Bytes bytes, Bytes chunk) {
           .rest = Bytes(bytes.count() % chunk.count())};
 }
 
-std::unique_ptr<LaneProgram> ring_program(int primitives, const ChunkLoops& loops,
-                                          const UnitRule& rule, std::uint32_t receive,
-                                          std::uint32_t send) {
-  CHECK(primitives >= 2, "a ring of one");
-  return std::make_unique<RingProgram>(primitives, loops, rule, receive, send);
-}
-
-std::unique_ptr<LaneProgram> pipeline_program(const ChunkLoops& loops, const UnitRule& rule,
-                                              const std::array<std::uint32_t, 3>& receives,
-                                              const std::array<std::uint32_t, 3>& sends) {
-  return std::make_unique<PipelineProgram>(loops, rule, receives, sends);
+std::unique_ptr<LaneProgram> loop_program(int primitives, const ChunkLoops& loops,
+                                          const UnitRule& rule, const Ends& receives,
+                                          const Ends& sends) {
+  return std::make_unique<LoopProgram>(primitives, loops, rule, receives, sends);
 }
 
 }  // namespace trainyard::nccl

@@ -40,16 +40,13 @@ struct ChunkLoops {
 // A pipeline cuts its bytes into chunks.
 [[nodiscard]] ChunkLoops pipeline_loops(Bytes bytes, Bytes chunk);
 
-// A rank of a ring: `primitives` for each loop, of which the first only sends and the last only
-// receives: 2 ranks - 1 of them for AllReduce, as many as ranks for AllGather and ReduceScatter.
-[[nodiscard]] std::unique_ptr<LaneProgram> ring_program(int primitives, const ChunkLoops& loops,
-                                                        const UnitRule& rule, std::uint32_t receive,
-                                                        std::uint32_t send);
-
-// A rank that passes on chunk after chunk: part of a chain, or one direction of a tree.
-[[nodiscard]] std::unique_ptr<LaneProgram> pipeline_program(
-    const ChunkLoops& loops, const UnitRule& rule, const std::array<std::uint32_t, 3>& receives,
-    const std::array<std::uint32_t, 3>& sends);
+// A rank that goes through the loops with `primitives` for each. A rank of a ring has several, of
+// which the first only sends and the last only receives: 2 ranks - 1 of them for AllReduce, as many
+// as ranks for AllGather and ReduceScatter. One that passes on chunk after chunk, as part of a chain
+// or of one direction of a tree, has one.
+[[nodiscard]] std::unique_ptr<LaneProgram> loop_program(int primitives, const ChunkLoops& loops,
+                                                        const UnitRule& rule, const Ends& receives,
+                                                        const Ends& sends);
 
 // One send or receive: `bytes` in messages, these in units, over a connection of its own.
 struct TransferJob {

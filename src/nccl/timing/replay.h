@@ -65,9 +65,13 @@ struct ReplayConnection {
   std::int64_t data_bytes = 1;
 };
 
+// Connections that a unit goes over, up to three.
+using Ends = std::array<std::uint32_t, 3>;
+inline constexpr Ends kNoEnds = {kNone, kNone, kNone};
+
 struct ReplayUnit {
-  std::array<std::uint32_t, 3> receives = {kNone, kNone, kNone};
-  std::array<std::uint32_t, 3> sends = {kNone, kNone, kNone};
+  Ends receives = kNoEnds;
+  Ends sends = kNoEnds;
   Bytes bytes;
   SimTime cost = {};  // Beside its bytes: waiting, barriers, fences.
   // Ends a message that a proxy posts: this unit and those before it.

@@ -2,6 +2,7 @@
 #include "nccl/timing/timing.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -13,6 +14,7 @@
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -59,23 +61,15 @@ double wire_share(Protocol protocol) {
 }  // namespace
 
 std::pair<int, int> wire_ratio(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::LL:
-      return {16, 8};  // The others are flags.
-    case Protocol::LL128:
-      return {128, 120};
-    case Protocol::Simple:
-      break;
-  }
-  return {1, 1};
+  // LL and LL128 send flags with the data.
+  constexpr std::array<std::pair<int, int>, 3> kRatios{{{16, 8}, {128, 120}, {1, 1}}};
+  return kRatios[static_cast<std::size_t>(protocol)];
 }
 
-std::vector<ChannelShare> channel_shares(const CallPlan& plan) {
-  std::vector<ChannelShare> shares;
+std::vector<ChannelPart> channel_shares(const CallPlan& plan) {
+  std::vector<ChannelPart> shares;
   for (const ChannelPart& part : plan.parts) {
-    for (int i = 0; i < part.channels; ++i) {
-      shares.push_back({.bytes = part.bytes, .chunk = part.chunk});
-    }
+    shares.insert(shares.end(), as_index(part.channels), part);
   }
   return shares;
 }
@@ -202,7 +196,7 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     if (engine) {
       connection.latency = connection.latency - wire.latency;
       connection.path_latency = wire.latency;
-      connection.queue_pairs = complete.queue_pairs(wire);
+      connection.queue_pairs = complete.queue_pairs(wire.sender, wire.receiver, wire.flow_label);
       connection.receiving_ports = wire.receiving_ports;
       std::tie(connection.wire_bytes, connection.data_bytes) = wire_ratio(plan.protocol);
     }
@@ -269,15 +263,9 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
 }
 
 Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
-  switch (plan.protocol) {
-    case Protocol::LL:
-      return ll_rate(threads);
-    case Protocol::LL128:
-      return gpu.ll128_rate.scaled(thread_share(threads, 640));
-    case Protocol::Simple:
-      break;
-  }
-  return gpu.simple_rate.scaled(thread_share(threads, 256));
+  return plan.protocol == Protocol::LL      ? ll_rate(threads)
+         : plan.protocol == Protocol::LL128 ? gpu.ll128_rate.scaled(thread_share(threads, 640))
+                                            : gpu.simple_rate.scaled(thread_share(threads, 256));
 }
 
 Bandwidth Timer::State::ll_rate(int threads) const {
@@ -319,9 +307,7 @@ Timing Timer::collective(const CallPlan& plan) {
   switch (plan.algorithm) {
     case Algorithm::Ring:
       timing.device = state.profile.ring_base[plan.protocol];
-      timing.device += plan.function == Function::Broadcast || plan.function == Function::Reduce
-                           ? state.chain(plan)
-                           : state.ring(plan);
+      timing.device += is_rooted(plan.function) ? state.chain(plan) : state.ring(plan);
       break;
     case Algorithm::Tree:
       timing.device = state.profile.tree_base[plan.protocol] + state.tree(plan);
@@ -336,11 +322,9 @@ Timing Timer::collective(const CallPlan& plan) {
       timing.device = state.pat(plan);
       break;
     case Algorithm::CollNetDirect:
-      state.refuse_engine("CollNetDirect");
       timing.device = state.collnet_direct(plan);
       break;
     case Algorithm::CollNetChain:
-      state.refuse_engine("CollNetChain");
       timing.device = state.collnet_chain(plan);
       break;
   }

@@ -5,6 +5,8 @@
 // The network does one way: up a tree of switches and down again, as long as that from a
 // NIC to one of the next node, and `collnet_extra` more. All nodes do the same at the same time, so
 // one represents all of them.
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "nccl/timing/timing_state.h"
@@ -20,72 +22,60 @@ namespace {
 constexpr int kCopyThreads = 96;
 constexpr int kScatterAndBroadcast = 2 * (kCopyThreads + 32);
 
-const std::vector<GraphChannel>& channels_of(const std::optional<Graph>& graph) {
-  CHECK(graph && !graph->channels.empty(), "a plan over a graph that was not found");
-  return graph->channels;
-}
-
-void require_all_reduce(const CallPlan& plan) {
-  if (plan.function != Function::AllReduce) {
-    throw ConfigError(std::string("CollNet: expected AllReduce, of which the event model has it, "
-                                  "found ") +
-                      std::string(to_string(plan.function)));
-  }
+const std::vector<GraphChannel>& channels_of(const Graph& graph) {
+  CHECK(!graph.channels.empty(), "a plan over a graph that was not found");
+  return graph.channels;
 }
 
 }  // namespace
+
+void Timer::State::require_collnet(const CallPlan& plan) const {
+  if (engine) {
+    throw ConfigError(
+        fmt::format("--fidelity {}: expected another algorithm than {} (--algo, NCCL_ALGO), or "
+                    "ports, found one whose sums are made in the switches that the engine has",
+                    to_string(engine->fidelity), to_string(plan.algorithm)));
+  }
+  if (plan.function != Function::AllReduce) {
+    throw ConfigError(
+        fmt::format("CollNet: expected AllReduce, of which the event model has it, found {}",
+                    to_string(plan.function)));
+  }
+}
 
 // A head for each NIC: ranks scatter a chunk to each head, heads reduce, send and broadcast, ranks
 // gather. Groups of warps work on different loops at once, each of which takes as long as the
 // slowest of them, or of links and NICs.
 SimTime Timer::State::collnet_direct(const CallPlan& plan) {
-  require_all_reduce(plan);
+  require_collnet(plan);
   const int kind = communicator.node_kind.front();
-  const auto heads = static_cast<std::int64_t>(
-      channels_of(communicator.graphs[as_index(kind)].collnet_direct).size());
+  const int heads =
+      static_cast<int>(channels_of(communicator.graphs[as_index(kind)].collnet_direct).size());
   const NodeNetwork node = node_network();
   const Bandwidth link = scale_up_rate();
-  const std::int64_t chunk = std::max<std::int64_t>(1, plan.parts.front().chunk.count());
-  const std::int64_t channels = std::max(1, plan.channels);
-  const std::int64_t bytes = (plan.bytes.count() + channels - 1) / channels;
-  struct Stages {
-    SimTime copy;    // Scatter, broadcast and gather take this each.
-    SimTime reduce;  // At a head: its chunk of every rank.
-    SimTime link;    // Time of a rank to the heads and back.
-    SimTime between;
+  const int reducing = std::max(kCopyThreads, plan.threads - kScatterAndBroadcast - kCopyThreads);
+  const auto time_of = [&](std::int64_t loop) {
+    const Bytes all(loop * std::max(1, plan.channels));
+    // Scatter, broadcast and gather take this each.
+    const SimTime copy =
+        gpu.simple_cost + transfer_time(Bytes(loop), block_rate(plan, kCopyThreads));
+    // At a head: its chunk of every rank.
+    const SimTime reduce = gpu.simple_cost + transfer_time(Bytes(loop), block_rate(plan, reducing));
+    const SimTime to_heads_and_back =
+        transfer_time(Bytes(2 * all.count() * (heads - 1) / heads), link);
+    const SimTime between = transfer_time(all, node.rate);
+    return LoopTime{.all = copy * 3 + reduce + to_heads_and_back + between,
+                    .slowest = std::max({copy, reduce, to_heads_and_back, between})};
   };
-  const auto stages = [&](std::int64_t loop) {
-    const Bytes of_block(loop);
-    const Bytes of_all(loop * channels);
-    const int reducing = plan.threads - kScatterAndBroadcast - kCopyThreads;
-    return Stages{
-        .copy = gpu.simple_cost + transfer_time(of_block, block_rate(plan, kCopyThreads)),
-        .reduce = gpu.simple_cost +
-                  transfer_time(of_block, block_rate(plan, std::max(kCopyThreads, reducing))),
-        .link = transfer_time(Bytes(2 * of_all.count() * (heads - 1) / heads), link),
-        .between = transfer_time(of_all, node.rate)};
-  };
-  const std::int64_t loop = heads * chunk;
-  const Stages first = stages(std::min(loop, bytes));
-  const SimTime slowest = std::max({first.copy, first.reduce, first.link, first.between});
   const SimTime way = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
                       profile.collnet_extra;
-  SimTime time = profile.ring_base[Protocol::Simple] + first.copy * 3 + first.reduce + first.link +
-                 first.between + way;
-  if (bytes > loop) {
-    time += slowest * (bytes / loop - 1);
-    if (const std::int64_t rest = bytes % loop; rest > 0) {
-      const Stages last = stages(rest);
-      time += std::max({last.copy, last.reduce, last.link, last.between});
-    }
-  }
-  return time;
+  return profile.ring_base[Protocol::Simple] + way + pipelined(head_loops(plan, heads), time_of);
 }
 
 // In each node a chain of ranks reduces towards the head, whose NIC sends, and a second group of
 // warps passes on what comes back. Replayed, in one node, with the NIC's ports in both directions.
 SimTime Timer::State::collnet_chain(const CallPlan& plan) {
-  require_all_reduce(plan);
+  require_collnet(plan);
   const int kind = communicator.node_kind.front();
   const std::vector<GraphChannel>& graph =
       channels_of(communicator.graphs[as_index(kind)].collnet_chain);
@@ -138,8 +128,8 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
       const bool reduces = i < gpus.size();
       lanes.push_back(
           {.rate = block_rate(plan, reduces ? reducing : plan.threads - reducing),
-           .program = pipeline_program(loops, rule, {i == 0 ? kNone : first + i - 1, kNone, kNone},
-                                       {i == count ? kNone : first + i, kNone, kNone})});
+           .program = loop_program(1, loops, rule, {i == 0 ? kNone : first + i - 1, kNone, kNone},
+                                   {i == count ? kNone : first + i, kNone, kNone})});
     }
   }
   return profile.ring_base[Protocol::Simple] + run(made, lanes);

@@ -47,13 +47,4 @@ SimTime Timer::State::run(const ReplayNetwork& made, std::span<const ReplayLane>
                         [&](std::uint64_t max_units) { return run_first(made, lanes, max_units); });
 }
 
-void Timer::State::refuse_engine(std::string_view what) const {
-  if (engine) {
-    throw ConfigError(
-        fmt::format("--fidelity {}: expected another algorithm than {} (--algo, NCCL_ALGO), or "
-                    "ports, found one whose sums are made in the switches that the engine has",
-                    to_string(engine->fidelity), what));
-  }
-}
-
 }  // namespace trainyard::nccl

@@ -32,17 +32,12 @@ double on_wire(Protocol protocol) {
 // Returns what each connection of a ring or tree carries of the share of its channel.
 double bytes_in_channel(const CallPlan& plan, Bytes share, int ranks) {
   const auto bytes = static_cast<double>(share.count());
-  switch (plan.algorithm == Algorithm::Tree ? Function::Broadcast : plan.function) {
-    case Function::AllReduce:
-      return 2.0 * bytes * (ranks - 1) / ranks;
-    case Function::AllGather:
-    case Function::ReduceScatter:
-      return bytes * (ranks - 1);
-    case Function::Broadcast:
-    case Function::Reduce:
-      break;
+  if (plan.algorithm == Algorithm::Tree) {
+    return bytes;
   }
-  return bytes;
+  return plan.function == Function::AllReduce ? 2.0 * bytes * (ranks - 1) / ranks
+         : gathers_or_scatters(plan.function) ? bytes * (ranks - 1)
+                                              : bytes;
 }
 
 // In a chain nothing goes into the root of a broadcast, and nothing out of that of a reduction.
@@ -218,7 +213,7 @@ Load Timer::traffic(const CallPlan& plan, int root) {
   ConnectionLoads& connections = state.own_connections();
   LoadSum sum(state.cluster.topology);
   const std::vector<std::vector<NodeFlow>> flows = state.flows_of(plan);
-  const std::vector<ChannelShare> shares = channel_shares(plan);
+  const std::vector<ChannelPart> shares = channel_shares(plan);
   const bool by_channel = plan.algorithm == Algorithm::Ring || plan.algorithm == Algorithm::Tree;
   for (std::size_t channel = 0; channel < (by_channel ? shares.size() : flows.size()); ++channel) {
     if (flows.empty()) {

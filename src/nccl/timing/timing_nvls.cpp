@@ -30,48 +30,6 @@ Bytes first_chunk(const CallPlan& plan) {
   return plan.parts.empty() ? Bytes(1) : std::max(Bytes(1), plan.parts.front().chunk);
 }
 
-// The loops of one channel over a chunk of each head.
-struct NvlsLoops {
-  std::int64_t bytes = 0;  // Bytes of the channel, as the operation counts them.
-  std::int64_t loop = 0;   // Bytes of one loop.
-};
-
-NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
-  const std::int64_t chunk = first_chunk(plan).count();
-  std::int64_t bytes = plan.bytes.count();
-  if (plan.function != Function::AllReduce) {
-    bytes *= heads;
-  }
-  const std::int64_t channels = std::max(1, plan.channels);
-  return {.bytes = (bytes + channels - 1) / channels,
-          .loop = std::max<std::int64_t>(1, heads * chunk)};
-}
-
-// The time of one loop in each stage of the pipeline.
-struct NvlsStages {
-  SimTime copy;     // Between the user's buffer and those that the switch works on.
-  SimTime link;     // Through the switch, all channels at once.
-  SimTime between;  // Over the NICs, likewise.
-  [[nodiscard]] SimTime longest() const { return std::max({copy, link, between}); }
-};
-
-// Groups of warps work on different loops at once: the first goes through all stages, each further
-// one comes when the slowest has done it. `copies` of the stages are copies.
-template <typename Stages>
-SimTime pipelined(const NvlsLoops& loops, int copies, const Stages& stages) {
-  const std::int64_t full = loops.bytes / loops.loop;
-  const std::int64_t rest = loops.bytes % loops.loop;
-  const NvlsStages first = stages(full > 0 ? loops.loop : rest);
-  SimTime time = first.copy * copies + first.link;
-  if (full > 0) {
-    time += first.longest() * (full - 1);
-    if (rest > 0) {
-      time += stages(rest).longest();
-    }
-  }
-  return time;
-}
-
 // NVIDIA/nccl, src/device/all_reduce.h: of the 20 warps of a block some reduce, and in a tree some
 // broadcast; the others are divided into those that scatter and those, not more, that gather.
 int gathering_threads(int ranks, bool tree) {
@@ -81,20 +39,42 @@ int gathering_threads(int ranks, bool tree) {
 
 }  // namespace
 
+HeadLoops head_loops(const CallPlan& plan, int heads) {
+  const std::int64_t bytes =
+      plan.bytes.count() * (plan.function == Function::AllReduce ? 1 : heads);
+  const std::int64_t channels = std::max(1, plan.channels);
+  return {.bytes = (bytes + channels - 1) / channels,
+          .loop = std::max<std::int64_t>(1, heads * first_chunk(plan).count())};
+}
+
+SimTime pipelined(const HeadLoops& loops, const std::function<LoopTime(std::int64_t)>& time_of) {
+  const std::int64_t full = loops.bytes / loops.loop;
+  const std::int64_t rest = loops.bytes % loops.loop;
+  const LoopTime first = time_of(full > 0 ? loops.loop : rest);
+  SimTime time = first.all;
+  if (full > 0) {
+    time += first.slowest * (full - 1);
+    if (rest > 0) {
+      time += time_of(rest).slowest;
+    }
+  }
+  return time;
+}
+
 SimTime Timer::State::nvls(const CallPlan& plan) {
   const int heads = std::max(1, communicator.nvls_heads);
   const NvlsProfile& profile_nvls = profile_of_nvls(gpu);
   const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
   const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, false));
   const double traffic = nvls_traffic(plan.function, heads);
-  const auto stages = [&](std::int64_t bytes) {
-    return NvlsStages{.copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying),
-                      .link = scaled(transfer_time(Bytes(bytes * plan.channels), rate), traffic),
-                      .between = {}};
-  };
   // AllGather has nothing to scatter, ReduceScatter nothing to gather.
   const int copies = plan.function == Function::AllReduce ? 2 : 1;
-  return profile.ring_base[Protocol::Simple] + pipelined(nvls_loops(plan, heads), copies, stages);
+  const auto time_of = [&](std::int64_t bytes) {
+    const SimTime copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying);
+    const SimTime link = scaled(transfer_time(Bytes(bytes * plan.channels), rate), traffic);
+    return LoopTime{.all = copy * copies + link, .slowest = std::max(copy, link)};
+  };
+  return profile.ring_base[Protocol::Simple] + pipelined(head_loops(plan, heads), time_of);
 }
 
 // The kernel works on the buffers of the users themselves: no copies, no loops to be in step.
@@ -110,7 +90,7 @@ SimTime Timer::State::symmetric(Bytes size) {
 SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const int heads = std::max(1, communicator.nvls_heads);
   const NvlsProfile& profile_nvls = profile_of_nvls(gpu);
-  const NvlsLoops loops = nvls_loops(plan, heads);
+  const HeadLoops loops = head_loops(plan, heads);
   const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
   const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, true));
   const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
@@ -119,12 +99,14 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
     node.rate = node.rate.scaled(1.0 / slowdown(nvls_tree_flows(plan), first_chunk(plan)));
   }
   const double traffic = nvls_traffic(plan.function, heads);
-  const auto stages = [&](std::int64_t bytes) {
+  const auto time_of = [&](std::int64_t bytes) {
     const Bytes all(bytes * plan.channels);
-    return NvlsStages{
-        .copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying),
-        .link = scaled(transfer_time(all, rate), traffic),
-        .between = scaled(transfer_time(all, node.rate), crossings) + profile.nvls_tree_sync};
+    const SimTime copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying);
+    const SimTime link = scaled(transfer_time(all, rate), traffic);
+    // Over the NICs, all channels at once as through the switch.
+    const SimTime between =
+        scaled(transfer_time(all, node.rate), crossings) + profile.nvls_tree_sync;
+    return LoopTime{.all = copy * 2 + link, .slowest = std::max({copy, link, between})};
   };
   // Data go up and down the levels of the tree, with a block at both ends of each that waits and
   // posts. Channels send their first chunks through the same NICs at once: on two nodes half of
@@ -134,7 +116,7 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const Bytes first(std::min(loops.bytes, loops.loop) * plan.channels);
   const SimTime hop = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
                       gpu.simple_cost + scaled(transfer_time(first, node.rate), crossings / 2.0);
-  return profile.ring_base[Protocol::Simple] + pipelined(loops, 2, stages) + hop * (2 * levels) +
+  return profile.ring_base[Protocol::Simple] + pipelined(loops, time_of) + hop * (2 * levels) +
          gpu.simple_cost;
 }
 

@@ -60,18 +60,19 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
 }
 
 ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
-                                      const Wiring& wiring, RingKind kind) const {
-  const bool is_chain = kind == RingKind::Chain;
+                                      const Wiring& wiring) const {
+  const bool is_chain = is_rooted(plan.function);
   const int ranks = communicator.ranks;
   const bool reduces_and_gathers = plan.function == Function::AllReduce;
-  const int primitives = reduces_and_gathers ? 2 * ranks - 1 : ranks;
+  const int primitives = is_chain ? 1 : reduces_and_gathers ? 2 * ranks - 1 : ranks;
   ReplayedCall made;
   made.network.ports = port_rates(wiring, plan.protocol);
   made.network.hosts = static_cast<std::uint32_t>(ranks);
-  const std::vector<ChannelShare> shares = channel_shares(plan);
+  const std::vector<ChannelPart> shares = channel_shares(plan);
   for (std::size_t c = 0; c < shares.size(); ++c) {
     const RingWires& ring = wires[c % wires.size()];
-    const auto& [bytes, chunk] = shares[c];
+    const Bytes bytes = shares[c].bytes;
+    const Bytes chunk = shares[c].chunk;
     const UnitRule rule = unit_rule(plan, plan.threads, ring.wires);
     const ChunkLoops loops =
         is_chain ? pipeline_loops(bytes, chunk)
@@ -89,11 +90,10 @@ ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<Ri
       }
       const std::uint32_t receive = is_chain && i == 0 ? kNone : first + (i + count - 1) % count;
       const std::uint32_t send = ends ? kNone : first + i;
-      made.lanes.push_back({.rate = block_rate(plan, plan.threads),
-                            .program = is_chain
-                                           ? pipeline_program(loops, rule, {receive, kNone, kNone},
-                                                              {send, kNone, kNone})
-                                           : ring_program(primitives, loops, rule, receive, send)});
+      made.lanes.push_back(
+          {.rate = block_rate(plan, plan.threads),
+           .program = loop_program(primitives, loops, rule, {receive, kNone, kNone},
+                                   {send, kNone, kNone})});
     }
   }
   return made;
@@ -108,7 +108,7 @@ SimTime Timer::State::ring(const CallPlan& plan) {
   if (rings.empty()) {
     make_rings(rings, wiring, engine ? communicator.nodes : folded.ring_period());
   }
-  const ReplayedCall call = ring_lanes(plan, rings, wiring, RingKind::Closed);
+  const ReplayedCall call = ring_lanes(plan, rings, wiring);
   return run(call.network, call.lanes);
 }
 
@@ -122,7 +122,7 @@ SimTime Timer::State::chain(const CallPlan& plan) {
   if (chains.empty()) {
     make_rings(chains, complete, communicator.nodes);
   }
-  const ReplayedCall call = ring_lanes(plan, chains, complete, RingKind::Chain);
+  const ReplayedCall call = ring_lanes(plan, chains, complete);
   const SimTime all = run(call.network, call.lanes);
   if (!mode.back_to_back) {
     return all;

@@ -65,7 +65,7 @@ std::vector<NodeFlow> Timer::State::nvls_tree_flows(const CallPlan& plan) const 
   const auto head = [&](int node, int index) {
     const auto kind = as_index(communicator.node_kind[as_index(node)]);
     return communicator.first_rank[as_index(node)] +
-           communicator.graphs[kind].nvls->channels[as_index(index)].gpus.front();
+           communicator.graphs[kind].nvls.channels[as_index(index)].gpus.front();
   };
   const auto nic = [&](int node, int index) {
     const auto kind = as_index(communicator.node_kind[as_index(node)]);

@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,12 +35,6 @@ struct TreeWires {
 struct ReplayedCall {
   ReplayNetwork network;
   std::vector<ReplayLane> lanes;
-};
-
-// The bytes of each channel in use, in order, with its chunk.
-struct ChannelShare {
-  Bytes bytes;
-  Bytes chunk;
 };
 
 // The ways of what a call sends, of which the timer keeps tables.
@@ -133,8 +126,6 @@ struct Timer::State {
   [[nodiscard]] const NodeNics& nics_of(int rank) const;
   // Returns what others leave a wire of this channel, of a ring or tree.
   [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
-  // Throws the ConfigError for what has no way over an engine.
-  void refuse_engine(std::string_view what) const;
 
   // Time of the kernel, without its base.
   [[nodiscard]] SimTime ring(const CallPlan& plan);
@@ -145,7 +136,8 @@ struct Timer::State {
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
   [[nodiscard]] SimTime pat(const CallPlan& plan);
-  // Throw ConfigError for other functions than AllReduce.
+  // Throws ConfigError for other functions than AllReduce, and where there is an engine.
+  void require_collnet(const CallPlan& plan) const;
   [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
   [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
@@ -157,13 +149,12 @@ struct Timer::State {
   [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
 
   void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
-  // The rings of the channels in use, closed, or as chains that begin at their first rank.
-  enum class RingKind { Closed, Chain };
+  // The rings of the channels in use; of a call with a root chains that begin at their first rank.
   [[nodiscard]] ReplayedCall ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
-                                        const Wiring& wiring, RingKind kind) const;
+                                        const Wiring& wiring) const;
   void make_trees();
-  void add_tree_channel(const CallPlan& plan, const ChannelShare& share, std::size_t channel,
-                        ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;
+  void add_tree_channel(const CallPlan& plan, const ChannelPart& share, std::size_t channel,
+                        ReplayedCall& call) const;
   // The least rate of a port between two GPUs of a node in one direction.
   [[nodiscard]] Bandwidth scale_up_rate();
   // All NICs of the smallest node in one direction, and the latency between two nodes.
@@ -202,7 +193,24 @@ struct Timer::State {
 // The flow back.
 [[nodiscard]] NodeFlow reversed(NodeFlow flow);
 
-// The shares of the channels in use, in order.
-[[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);
+// The loops of one channel over a chunk of each head.
+struct HeadLoops {
+  std::int64_t bytes = 0;  // Bytes of the channel, as the operation counts them.
+  std::int64_t loop = 0;   // Bytes of one loop.
+};
+[[nodiscard]] HeadLoops head_loops(const CallPlan& plan, int heads);
+
+// The time of a loop in all stages that it goes through, and in the slowest of them.
+struct LoopTime {
+  SimTime all;
+  SimTime slowest;
+};
+// Groups of warps work on different loops at once: the first goes through all stages, each further
+// one comes when the slowest has done it. `time_of` a loop of so many bytes.
+[[nodiscard]] SimTime pipelined(const HeadLoops& loops,
+                                const std::function<LoopTime(std::int64_t)>& time_of);
+
+// The part of each channel in use, in order.
+[[nodiscard]] std::vector<ChannelPart> channel_shares(const CallPlan& plan);
 
 }  // namespace trainyard::nccl

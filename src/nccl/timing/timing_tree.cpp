@@ -6,6 +6,7 @@
 // as of the second, and get of each port the share of the connections on it that are theirs.
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include "nccl/timing/timing_state.h"
 #include "sim/ids.h"
@@ -58,19 +59,17 @@ std::vector<int> port_loads(const std::vector<TreeWires>& trees,
 }
 
 // Returns equally many of the channels in use of each tree: channel c and its copy c + half.
-std::vector<std::size_t> replayed_channels(std::size_t in_use, std::size_t all, std::size_t ranks) {
+std::vector<std::size_t> replayed_channels(const std::vector<std::size_t>& in_use, std::size_t all,
+                                           std::size_t ranks) {
   const std::size_t max = std::max<std::size_t>(2, kMaxLanes / (2 * ranks));
-  std::vector<std::size_t> chosen;
-  if (in_use <= max) {
-    for (std::size_t c = 0; c < in_use; ++c) {
-      chosen.push_back(c);
-    }
-    return chosen;
+  if (in_use.size() <= max) {
+    return in_use;
   }
+  std::vector<std::size_t> chosen;
   const std::size_t half = all / 2;
   for (std::size_t c = 0; c < max / 2 && c < std::max<std::size_t>(1, half); ++c) {
     chosen.push_back(c);
-    if (half > 0 && c + half < in_use) {
+    if (half > 0 && c + half < in_use.size()) {
       chosen.push_back(c + half);
     }
   }
@@ -98,9 +97,8 @@ void Timer::State::make_trees() {
 
 // The lanes of one channel: for each rank but the root a group that reduces and one that
 // broadcasts, for the root the whole block.
-void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& share,
-                                    std::size_t channel, ReplayNetwork& network_model,
-                                    std::vector<ReplayLane>& lanes) const {
+void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& share,
+                                    std::size_t channel, ReplayedCall& call) const {
   const TreeChannel& tree = communicator.trees[channel];
   const TreeWires& wires = trees[channel];
   const int reducing = reducing_threads(plan.protocol, plan.threads);
@@ -108,7 +106,7 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
   rule.slices = 1;
   const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
   const auto connect = [&](const Wire& wire, int from, int to) {
-    return add_connection(network_model, limited(wire, channel),
+    return add_connection(call.network, limited(wire, channel),
                           {.protocol = plan.protocol,
                            .slots = slots(plan, rule, share.chunk),
                            .sender = from,
@@ -123,14 +121,13 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
       down[as_index(rank)] = connect(wires.down[as_index(rank)], parent, rank);
     }
   }
-  const auto add = [&](int threads, const std::array<std::uint32_t, 3>& receives,
-                       const std::array<std::uint32_t, 3>& sends) {
-    lanes.push_back({.rate = block_rate(plan, threads),
-                     .program = pipeline_program(loops, rule, receives, sends)});
+  const auto add = [&](int threads, const Ends& receives, const Ends& sends) {
+    call.lanes.push_back({.rate = block_rate(plan, threads),
+                          .program = loop_program(1, loops, rule, receives, sends)});
   };
   for (int rank = 0; rank < communicator.ranks; ++rank) {
-    std::array<std::uint32_t, 3> from_children = {kNone, kNone, kNone};
-    std::array<std::uint32_t, 3> to_children = {kNone, kNone, kNone};
+    Ends from_children = kNoEnds;
+    Ends to_children = kNoEnds;
     for (std::size_t i = 0; i < from_children.size(); ++i) {
       if (const int child = tree.down[as_index(rank)][i]; child != kNoRank) {
         from_children[i] = up[as_index(child)];
@@ -153,32 +150,28 @@ SimTime Timer::State::tree(const CallPlan& plan) {
   if (trees.empty()) {
     make_trees();
   }
-  const std::vector<ChannelShare> shares = channel_shares(plan);
-  std::vector<std::size_t> in_use;
-  for (std::size_t c = 0; c < std::min(shares.size(), trees.size()); ++c) {
-    in_use.push_back(c);
-  }
+  const std::vector<ChannelPart> shares = channel_shares(plan);
+  std::vector<std::size_t> in_use(std::min(shares.size(), trees.size()));
+  std::iota(in_use.begin(), in_use.end(), std::size_t{0});
   // Over an engine, connections of channels that are left out would be missed in the fabric.
   const std::vector<std::size_t> replayed =
-      engine ? in_use
-             : replayed_channels(in_use.size(), trees.size(), as_index(communicator.ranks));
+      engine ? in_use : replayed_channels(in_use, trees.size(), as_index(communicator.ranks));
   const std::size_t ports = complete.ports().size();
   const std::vector<int> all = port_loads(trees, in_use, ports);
   const std::vector<int> own = port_loads(trees, replayed, ports);
-  ReplayNetwork network_model;
-  network_model.hosts = static_cast<std::uint32_t>(communicator.ranks);
-  network_model.ports = port_rates(complete, plan.protocol);
+  ReplayedCall call;
+  call.network.hosts = static_cast<std::uint32_t>(communicator.ranks);
+  call.network.ports = port_rates(complete, plan.protocol);
   for (std::size_t port = 0; port < ports; ++port) {
     if (own[port] > 0) {
-      network_model.ports[port] = network_model.ports[port].scaled(static_cast<double>(own[port]) /
-                                                                   static_cast<double>(all[port]));
+      call.network.ports[port] = call.network.ports[port].scaled(static_cast<double>(own[port]) /
+                                                                 static_cast<double>(all[port]));
     }
   }
-  std::vector<ReplayLane> lanes;
   for (const std::size_t c : replayed) {
-    add_tree_channel(plan, shares[c], c, network_model, lanes);
+    add_tree_channel(plan, shares[c], c, call);
   }
-  return run(network_model, lanes);
+  return run(call.network, call.lanes);
 }
 
 }  // namespace trainyard::nccl

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -17,14 +16,8 @@ namespace {
 
 // The place of `link` among the links of the same two ends' kind that leave its source.
 std::int64_t ordinal(const Topology& topology, LinkId link) {
-  std::int64_t place = 0;
-  for (const LinkId other : topology.links_from(topology.link(link).source)) {
-    if (other == link) {
-      return place;
-    }
-    ++place;
-  }
-  return place;
+  const auto& links = topology.links_from(topology.link(link).source);
+  return std::ranges::find(links, link) - links.begin();
 }
 
 // The link of the other direction.
@@ -41,13 +34,11 @@ Transport transport_of(const Topology& topology, const std::vector<LinkId>& path
   if (is_staged(topology, path)) {
     return Transport::Host;
   }
-  for (const LinkId link : path) {
+  const bool leaves_nvlink = std::ranges::any_of(path, [&](LinkId link) {
     const LinkKind kind = topology.link(link).spec.kind;
-    if (kind == LinkKind::Pcie || kind == LinkKind::Socket) {
-      return Transport::Pcie;
-    }
-  }
-  return Transport::NvLink;
+    return kind == LinkKind::Pcie || kind == LinkKind::Socket;
+  });
+  return leaves_nvlink ? Transport::Pcie : Transport::NvLink;
 }
 
 }  // namespace
@@ -101,10 +92,6 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
   devices_.emplace(cluster.topology, servers, communicator.node_kind, merges_ports(environment));
   ring_period_ = find_ring_period();
   fold(ring_period_);
-}
-
-int Wiring::local_rank(int rank) const {
-  return rank - communicator_.first_rank[as_index(node_of(rank))];
 }
 
 std::size_t Wiring::ring_begin(const std::vector<int>& order) const {
@@ -207,12 +194,11 @@ std::span<const LinkId> Wiring::way(NodeId from, NodeId to, const Find& find) {
     return {};
   }
   std::vector<ServerWay>& known = ways_[from.value()];
-  auto found = std::ranges::find(known, to, &ServerWay::to);
+  auto found = std::ranges::find(known, to, &ServerWay::first);
   if (found == known.end()) {
-    known.push_back({.to = to, .links = find()});
-    found = std::prev(known.end());
+    found = known.emplace(found, to, find());
   }
-  return found->links;
+  return found->second;
 }
 
 std::span<const LinkId> Wiring::way_to_nic(NodeId gpu, NodeId nic) {
@@ -394,10 +380,6 @@ Wire Wiring::connect_nodes(const NodeFlow& flow) {
   return wire;
 }
 
-std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
-  return queue_pairs(wire.sender, wire.receiver, wire.flow_label);
-}
-
 std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   const Topology& topology = cluster_.topology;
   // Switches that choose by load, or packet by packet, spread over all ways what one way lacks.
@@ -427,7 +409,8 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   };
   std::vector<std::size_t> lanes;  // Paths of each wire.
   for (const Wire& wire : wires) {
-    const std::vector<ConnectionSpec> pairs = queue_pairs(wire);
+    const std::vector<ConnectionSpec> pairs =
+        queue_pairs(wire.sender, wire.receiver, wire.flow_label);
     lanes.push_back(pairs.size());
     std::for_each(pairs.begin(), pairs.end(), add_path);
   }

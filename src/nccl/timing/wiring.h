@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nccl/machine/nic_devices.h"
@@ -76,8 +77,10 @@ class Wiring {
   Wiring(const Cluster& cluster, const Communicator& communicator, const Environment& environment,
          Routing* routing = nullptr);
 
-  [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] int local_rank(int rank) const;
+  [[nodiscard]] int node_of(int rank) const { return node_of_[as_index(rank)]; }
+  [[nodiscard]] int local_rank(int rank) const {
+    return rank - communicator_.first_rank[as_index(node_of(rank))];
+  }
   // Place in the order of a ring at which it enters the first node; 0 on a single node.
   [[nodiscard]] std::size_t ring_begin(const std::vector<int>& order) const;
   // Nodes after which the ring of every channel repeats itself; all of them if it does not.
@@ -104,7 +107,6 @@ class Wiring {
   [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
   // Returns the queue pairs that carry such a connection where an engine stands between the nodes:
   // from NIC to NIC, one for each cable, or NIC of a group.
-  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const Wire& wire) const;
   [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const NicDevice& from, const NicDevice& to,
                                                         std::uint32_t label) const {
     return devices_->queue_pairs(from, to, label);
@@ -132,14 +134,11 @@ class Wiring {
                             const JointRates& joint = {});
   void mark_host_bridge(std::span<const LinkId> path);
 
-  struct ServerWay {
-    NodeId to{};
-    std::vector<LinkId> links = {};
-  };
-  struct Place {     // Place of a device of a server.
-    int node = -1;   // NCCL's node; -1: of no rank.
-    int server = 0;  // Among the servers of the node.
-    int index = 0;   // Among the devices of the server.
+  using ServerWay = std::pair<NodeId, std::vector<LinkId>>;  // To a device.
+  struct Place {                                             // Place of a device of a server.
+    int node = -1;                                           // NCCL's node; -1: of no rank.
+    int server = 0;                                          // Among the servers of the node.
+    int index = 0;                                           // Among the devices of the server.
   };
 
   const Cluster& cluster_;

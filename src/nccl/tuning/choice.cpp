@@ -24,10 +24,6 @@ std::string name_of(Algorithm algorithm, Protocol protocol) {
   return std::string(to_string(algorithm)) + " " + std::string(to_string(protocol));
 }
 
-std::string microseconds_text(double time) {
-  return fmt::format("{:.1f} us", time);
-}
-
 // Returns whether data type and operation rule an algorithm out.
 bool excluded(Function function, Algorithm algorithm, const CallOptions& options) {
   return (uses_nvls(algorithm) && !options.nvls_reducible && function != Function::AllGather) ||
@@ -83,12 +79,10 @@ std::string reason_of(const std::vector<CostRow>& rows, const CostRow& best,
                       const Environment& environment) {
   const CostRow* const second = cheapest(rows, &best);
   const std::string set = environment.selection.text();
-  std::string reason = "least estimate, " + microseconds_text(*best.time_us);
-  if (second == nullptr) {
-    reason = "the only one available";
-  } else {
-    reason += "; then " + name_of(second->algorithm, second->protocol) + " with " +
-              microseconds_text(*second->time_us);
+  std::string reason = "the only one available";
+  if (second != nullptr) {
+    reason = fmt::format("least estimate, {:.1f} us; then {} with {:.1f} us", *best.time_us,
+                         name_of(second->algorithm, second->protocol), *second->time_us);
   }
   return set.empty() ? reason : reason + " (" + set + ")";
 }
@@ -155,7 +149,9 @@ void set_parts(const Communicator& communicator, const Environment& environment,
     return chunk_bytes(plan.function, plan.algorithm, plan.protocol, bytes, channels, communicator,
                        environment);
   };
-  if (shares_loop(plan.algorithm, communicator.nodes)) {
+  // All channels share one loop over the whole payload.
+  if (uses_collnet(plan.algorithm) ||
+      (plan.algorithm == Algorithm::Nvls && communicator.nodes > 1)) {
     plan.parts = {{.channels = plan.channels,
                    .bytes = plan.bytes,
                    .chunk = chunk(plan.bytes, plan.channels)}};
@@ -173,13 +169,10 @@ void set_parts(const Communicator& communicator, const Environment& environment,
 // Returns the row of the tuner's table, if one of its rows fits and is possible.
 const TunerRow* override_choice(const Communicator& communicator, const CallOptions& options,
                                 Bytes total, CallPlan& plan) {
-  const TunerRow* const row = options.tuner == nullptr
-                                  ? nullptr
-                                  : options.tuner->find({.function = plan.function,
-                                                         .bytes = total,
-                                                         .nodes = communicator.nodes,
-                                                         .ranks = communicator.ranks,
-                                                         .operations = options.operations});
+  const TunerRow* const row =
+      options.tuner == nullptr
+          ? nullptr
+          : options.tuner->find(communicator, plan.function, total, options.operations);
   if (row == nullptr) {
     return nullptr;
   }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "sim/check.h"
 
@@ -35,20 +37,13 @@ void halve(std::int64_t& chunk, std::int64_t min, TooLarge too_large) {
   }
 }
 
-// `bytes` of the whole payload, `lanes` channels times heads that work on chunks at once.
-void shrink_collnet_direct(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
-                           std::int64_t depth) {
+// `bytes` of the whole payload. `lanes` work on chunks at once: channels, of CollNetDirect times
+// heads. 32 KiB are for less than depth * `last` chunks of each.
+void shrink_collnet(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes, std::int64_t depth,
+                    std::int64_t last) {
   halve(chunk, 128 * kKib, [&] { return bytes / (lanes * chunk) < depth * 64; });
   halve(chunk, 64 * kKib, [&] { return bytes / (lanes * chunk) < depth * 8; });
-  halve(chunk, 32 * kKib, [&] { return bytes / (lanes * chunk) < depth * 8; });
-}
-
-void shrink_collnet_chain(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
-                          std::int64_t depth) {
-  chunk = std::min(256 * kKib, chunk);
-  halve(chunk, 128 * kKib, [&] { return bytes / (channels * chunk) < depth * 64; });
-  halve(chunk, 64 * kKib, [&] { return bytes / (channels * chunk) < depth * 8; });
-  halve(chunk, 32 * kKib, [&] { return bytes / (channels * chunk) < depth; });
+  halve(chunk, 32 * kKib, [&] { return bytes / (lanes * chunk) < depth * last; });
 }
 
 struct ChunkStep {
@@ -56,9 +51,8 @@ struct ChunkStep {
   std::int64_t max;
 };
 
-template <typename Steps>
 void shrink_in_steps(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
-                     const Steps& steps) {
+                     std::initializer_list<ChunkStep> steps) {
   for (const ChunkStep& step : steps) {
     if (chunk > step.max && bytes < step.loops * lanes * chunk) {
       chunk = step.max;
@@ -76,17 +70,14 @@ void shrink_nvls(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
     max = 32 * kKib;
   }
   chunk = std::min(chunk, max);
-  shrink_in_steps(
-      chunk, bytes, lanes,
-      std::array{ChunkStep{64, 64 * kKib}, ChunkStep{8, 32 * kKib}, ChunkStep{2, 16 * kKib}});
+  shrink_in_steps(chunk, bytes, lanes, {{64, 64 * kKib}, {8, 32 * kKib}, {2, 16 * kKib}});
 }
 
 void shrink_nvls_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
                       const Communicator& communicator) {
   chunk = std::min({chunk, communicator.nvls_chunk.count(), communicator.nvls_tree_chunk.count()});
   shrink_in_steps(chunk, bytes, lanes,
-                  std::array{ChunkStep{32, 256 * kKib}, ChunkStep{16, 128 * kKib},
-                             ChunkStep{4, 64 * kKib}, ChunkStep{1, 32 * kKib}});
+                  {{32, 256 * kKib}, {16, 128 * kKib}, {4, 64 * kKib}, {1, 32 * kKib}});
 }
 
 void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
@@ -106,15 +97,8 @@ void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t cha
 }  // namespace
 
 Bytes grain(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::LL:
-      return Bytes(16);
-    case Protocol::LL128:
-      return Bytes(1920);
-    case Protocol::Simple:
-      break;
-  }
-  return Bytes(512);
+  constexpr std::array kGrains{Bytes(16), Bytes(1920), Bytes(512)};
+  return kGrains[static_cast<std::size_t>(protocol)];
 }
 
 Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& communicator,
@@ -132,8 +116,8 @@ Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& com
 }
 
 ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol) {
-  const bool whole = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
-                     function != Function::Broadcast && function != Function::Reduce;
+  const bool whole =
+      algorithm == Algorithm::Ring && protocol == Protocol::Simple && !is_rooted(function);
   return whole ? ChunkShape{.steps = 4, .slices = 2} : ChunkShape{};
 }
 
@@ -176,10 +160,11 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
   const int depth = communicator.max_ranks_per_node();
   switch (algorithm) {
     case Algorithm::CollNetDirect:
-      shrink_collnet_direct(chunk, total, lanes, depth);
+      shrink_collnet(chunk, total, lanes, depth, 8);
       break;
     case Algorithm::CollNetChain:
-      shrink_collnet_chain(chunk, total, channels, depth);
+      chunk = std::min(256 * kKib, chunk);
+      shrink_collnet(chunk, total, channels, depth, 1);
       break;
     case Algorithm::Nvls:
       shrink_nvls(chunk, total, lanes, communicator);
@@ -202,11 +187,6 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
   }
   const std::int64_t multiple = grain(protocol).count();
   return Bytes(std::max(chunk / multiple, std::int64_t{1}) * multiple);
-}
-
-bool shares_loop(Algorithm algorithm, int nodes) {
-  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain ||
-         (algorithm == Algorithm::Nvls && nodes > 1);
 }
 
 }  // namespace trainyard::nccl

@@ -48,7 +48,4 @@ struct ChunkShape {
                                 Bytes bytes, int channels, const Communicator& communicator,
                                 const Environment& environment);
 
-// Returns whether all channels share one loop over the whole payload.
-[[nodiscard]] bool shares_loop(Algorithm algorithm, int nodes);
-
 }  // namespace trainyard::nccl

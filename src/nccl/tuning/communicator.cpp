@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/tuning/communicator.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -31,22 +32,18 @@ bool are_alike(Graph a, Graph b) {
   return a == b;
 }
 
-bool are_alike(const std::optional<Graph>& a, const std::optional<Graph>& b) {
-  return a.has_value() == b.has_value() && (!a || are_alike(*a, *b));
-}
-
 bool are_alike(const GraphSet& a, const GraphSet& b) {
-  return are_alike(a.ring, b.ring) && are_alike(a.tree, b.tree) && are_alike(a.nvls, b.nvls) &&
-         are_alike(a.collnet_chain, b.collnet_chain) &&
-         are_alike(a.collnet_direct, b.collnet_direct);
+  return std::all_of(kGraphs.begin(), kGraphs.end(),
+                     [&](Graph GraphSet::*const graph) { return are_alike(a.*graph, b.*graph); });
 }
 
 // Returns all fields but graphs and NICs.
 auto fields_of(const Communicator& of) {
   return std::tie(of.version, of.ranks, of.nodes, of.first_rank, of.node_kind,
-                  of.min_compute_capability, of.cpu, of.channels, of.rings, of.trees,
-                  of.nvls_channels, of.nvls_heads, of.nvls_chunk, of.nvls_tree_chunk,
-                  of.p2p_channels, of.p2p_channels_per_peer, of.p2p_chunk, of.tuning);
+                  of.min_compute_capability, of.max_compute_capability, of.has_nvswitch, of.cpu,
+                  of.channels, of.rings, of.trees, of.nvls_channels, of.nvls_heads, of.nvls_chunk,
+                  of.nvls_tree_chunk, of.p2p_channels, of.p2p_channels_per_peer, of.p2p_chunk,
+                  of.tuning);
 }
 
 }  // namespace

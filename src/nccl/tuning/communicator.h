@@ -75,6 +75,8 @@ struct Communicator {
   std::vector<NodeNics> nics;      // NICs by kind of node.
   GraphSet aligned;                // The least over all ranks, without orders of GPUs.
   int min_compute_capability = 0;  // 70, 80, 90, ...
+  int max_compute_capability = 0;
+  bool has_nvswitch = false;  // All GPUs of a node are on one.
   CpuKind cpu = CpuKind::Intel;
   int channels = 0;                  // Channels of collectives.
   std::vector<RingChannel> rings;    // Indexed by channel.

@@ -18,6 +18,10 @@ namespace {
 // --- Step 1 ------------------------------------------------------------------------------------
 
 void align(Graph& all, const Graph& one) {
+  if (!all.exists() || !one.exists()) {
+    all = {};
+    return;
+  }
   all.channel_count = std::min(all.channel_count, one.channel_count);
   all.bw_intra = std::min(all.bw_intra, one.bw_intra);
   all.bw_inter = std::min(all.bw_inter, one.bw_inter);
@@ -27,20 +31,6 @@ void align(Graph& all, const Graph& one) {
   all.type_inter = std::max(all.type_inter, one.type_inter);
   all.cross_nic = std::max(all.cross_nic, one.cross_nic);
   all.pattern = std::max(all.pattern, one.pattern);
-}
-
-void align(std::optional<Graph>& all, const std::optional<Graph>& one) {
-  if (!all || !one) {
-    all.reset();
-  } else {
-    align(*all, *one);
-  }
-}
-
-void drop_orders(std::optional<Graph>& graph) {
-  if (graph) {
-    graph->channels.clear();
-  }
 }
 
 // --- Steps 2 and 3 -----------------------------------------------------------------------------
@@ -109,11 +99,9 @@ class Connector {
       nics.ring_out.push_back(nic_of(graphs.ring, channel, ring.gpus.back()));
       nics.tree.push_back(nic_of(graphs.tree, channel, tree.gpus.front()));
     }
-    if (graphs.nvls) {
-      for (const GraphChannel& channel : graphs.nvls->channels) {
-        CHECK(channel.net_in.has_value(), "a head between nodes has a NIC");
-        nics.nvls.push_back(*channel.net_in);
-      }
+    for (const GraphChannel& channel : graphs.nvls.channels) {
+      CHECK(channel.net_in.has_value(), "a head between nodes has a NIC");
+      nics.nvls.push_back(*channel.net_in);
     }
     return nics;
   }
@@ -203,8 +191,8 @@ std::vector<int> multiplied(const Communicator& communicator, const ChannelLimit
   std::vector<int> bases(as_index(std::max(searched, std::min(kMaxChannels, 2 * searched))));
   std::iota(bases.begin(), bases.end(), 0);
   const auto count = [&bases] { return static_cast<int>(bases.size()); };
-  const std::optional<Graph>& chain = communicator.aligned.collnet_chain;
-  if (chain && chain->bw_intra > chain->bw_inter && communicator.ranks > communicator.nodes) {
+  const Graph& chain = communicator.aligned.collnet_chain;
+  if (chain.bw_intra > chain.bw_inter && communicator.ranks > communicator.nodes) {
     copy_up_to(bases, count() + count() / 2);
   }
   if (gpu_generation(communicator.min_compute_capability).doubles_fast_rings &&
@@ -223,7 +211,7 @@ int nvls_heads(const std::vector<GraphSet>& graphs) {
   std::size_t min = std::numeric_limits<std::size_t>::max();
   for (const GraphSet& set : graphs) {
     std::vector<int> heads;
-    for (const GraphChannel& channel : set.nvls->channels) {
+    for (const GraphChannel& channel : set.nvls.channels) {
       heads.push_back(channel.gpus.front());
     }
     std::sort(heads.begin(), heads.end());
@@ -269,19 +257,13 @@ GraphSet aligned_graphs(const std::vector<GraphSet>& graphs) {
   CHECK(!graphs.empty(), "there is a node");
   GraphSet all = graphs.front();
   for (const GraphSet& one : graphs) {
-    align(all.ring, one.ring);
-    align(all.tree, one.tree);
-    align(all.nvls, one.nvls);
-    align(all.collnet_chain, one.collnet_chain);
-    align(all.collnet_direct, one.collnet_direct);
+    for (Graph GraphSet::*const graph : kGraphs) {
+      align(all.*graph, one.*graph);
+      (all.*graph).channels.clear();
+    }
   }
   all.ring.channel_count = std::min(all.ring.channel_count, all.tree.channel_count);
   all.tree.channel_count = all.ring.channel_count;
-  all.ring.channels.clear();
-  all.tree.channels.clear();
-  drop_orders(all.nvls);
-  drop_orders(all.collnet_chain);
-  drop_orders(all.collnet_direct);
   return all;
 }
 
@@ -302,7 +284,7 @@ void connect(Communicator& communicator, const ChannelLimits& limits) {
     communicator.rings.push_back(rings[as_index(base % searched)]);
     communicator.trees.push_back(trees[as_index(base)]);
   }
-  if (communicator.aligned.nvls) {
+  if (communicator.aligned.nvls.exists()) {
     communicator.nvls_heads = nvls_heads(communicator.graphs);
   }
   name_nics(communicator, bases);

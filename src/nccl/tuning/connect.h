@@ -18,8 +18,6 @@
 
 namespace trainyard::nccl {
 
-inline constexpr int kMaxChannels = 64;  // src/include/device.h: MAXCHANNELS.
-
 // The limits that the user sets. First `most` cuts, then copies of what is left make up for
 // `least`.
 struct ChannelLimits {

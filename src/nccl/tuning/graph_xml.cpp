@@ -30,16 +30,16 @@ struct Kind {
   int min_pattern;
   int max_pattern;
   bool heads_only;  // A channel may name its first GPU alone.
-  std::optional<Graph> GraphFile::*graph;
+  Graph GraphSet::*graph;
 };
 // The kinds are in the order in which NCCL writes them (src/init.cc: initTransportsRank,
 // dumpGraphs).
 constexpr std::array kKinds{
-    Kind{0, "ring", 4, 4, false, &GraphFile::ring},
-    Kind{1, "tree", 1, 3, false, &GraphFile::tree},
-    Kind{4, "collnet direct", 6, 6, true, &GraphFile::collnet_direct},
-    Kind{2, "collnet chain", 3, 3, false, &GraphFile::collnet_chain},
-    Kind{3, "NVLS", 5, 5, true, &GraphFile::nvls},
+    Kind{0, "ring", 4, 4, false, &GraphSet::ring},
+    Kind{1, "tree", 1, 3, false, &GraphSet::tree},
+    Kind{4, "collnet direct", 6, 6, true, &GraphSet::collnet_direct},
+    Kind{2, "collnet chain", 3, 3, false, &GraphSet::collnet_chain},
+    Kind{3, "NVLS", 5, 5, true, &GraphSet::nvls},
 };
 
 // An attribute in the file.
@@ -54,11 +54,11 @@ class GraphReader {
   GraphReader(std::string_view text, const std::string& name, const GraphNames& names)
       : file_(text, name, kMaxBytes, "graphs"), names_(names) {}
 
-  GraphFile read() {
+  GraphSet read() {
     const pugi::xml_node root = file_.root();
     require_attributes(root, "graphs", {"version"});
     (void)integer(root, "graphs", "version", 1, 1);
-    GraphFile file;
+    GraphSet file;
     int count = 0;
     for (const pugi::xml_node node : root.children()) {
       const std::string path = fmt::format("graphs.graph[{}]", count++);
@@ -69,7 +69,7 @@ class GraphReader {
   }
 
  private:
-  void read_graph(const pugi::xml_node& node, const std::string& path, GraphFile& file) const {
+  void read_graph(const pugi::xml_node& node, const std::string& path, GraphSet& file) const {
     require_attributes(node, path,
                        {"id", "pattern", "crossnic", "nchannels", "speedintra", "speedinter",
                         "latencyinter", "typeintra", "typeinter", "samechannels"});
@@ -77,7 +77,7 @@ class GraphReader {
     const auto* const kind = std::find_if(kKinds.begin(), kKinds.end(),
                                           [id](const Kind& each) { return each.id == id; });
     CHECK(kind != kKinds.end(), "every id is a kind of graph");
-    if (file.*(kind->graph)) {
+    if ((file.*(kind->graph)).exists()) {
       file_.fail(node, path, fmt::format("expected each id once, found {} again", id));
     }
     const int channels = integer(node, path, "nchannels", 0, kMaxChannels / 2);
@@ -243,8 +243,7 @@ class GraphReader {
         node.type() != pugi::node_element) {
       const bool is_element = node.type() == pugi::node_element;
       file_.fail(node, path,
-                 fmt::format("expected the element {}, found {}",
-                             fmt::format("\"{}\"", fmt::join(known, "\" or \"")),
+                 fmt::format("expected the element \"{}\", found {}", fmt::join(known, "\" or \""),
                              in_quotes(is_element ? node.name() : node.value())));
     }
   }
@@ -314,25 +313,17 @@ std::string graph_element(const Graph& graph, int id, const GraphNames& names) {
 
 }  // namespace
 
-GraphFile graph_file(const GraphSet& graphs) {
-  return {.ring = graphs.ring,
-          .tree = graphs.tree,
-          .collnet_chain = graphs.collnet_chain,
-          .nvls = graphs.nvls,
-          .collnet_direct = graphs.collnet_direct};
-}
-
-std::string write_graph_xml(const GraphFile& file, const GraphNames& names) {
+std::string write_graph_xml(const GraphSet& graphs, const GraphNames& names) {
   std::string text = "<graphs version=\"1\">\n";
   for (const Kind& kind : kKinds) {
-    if (const std::optional<Graph>& graph = file.*(kind.graph)) {
-      text += graph_element(*graph, kind.id, names);
+    if (const Graph& graph = graphs.*(kind.graph); graph.exists()) {
+      text += graph_element(graph, kind.id, names);
     }
   }
   return text + "</graphs>\n";
 }
 
-GraphFile read_graph_xml(std::string_view text, const std::string& name, const GraphNames& names) {
+GraphSet read_graph_xml(std::string_view text, const std::string& name, const GraphNames& names) {
   return GraphReader(text, name, names).read();
 }
 

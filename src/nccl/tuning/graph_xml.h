@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,16 +13,6 @@
 #include "nccl/search/graph.h"
 
 namespace trainyard::nccl {
-
-// The graphs of a file, each before channels are doubled. One that is missing, or has no channels,
-// is left to the search.
-struct GraphFile {
-  std::optional<Graph> ring = {};            // id 0
-  std::optional<Graph> tree = {};            // id 1
-  std::optional<Graph> collnet_chain = {};   // id 2
-  std::optional<Graph> nvls = {};            // id 3
-  std::optional<Graph> collnet_direct = {};  // id 4
-};
 
 // The names that a file gives the devices of a node: index of the host in the node in the upper 8
 // of 64 bits, below it the NVML index of a GPU or the index of a NIC.
@@ -34,18 +23,18 @@ struct GraphNames {
   bool several_nodes = true;  // Each channel has a NIC at both ends.
 };
 
-[[nodiscard]] constexpr std::uint64_t graph_device(std::uint64_t host, std::uint64_t device) {
-  return host << 56U | device;
+[[nodiscard]] constexpr std::uint64_t graph_device(int host, int device) {
+  return static_cast<std::uint64_t>(host) << 56U | static_cast<std::uint64_t>(device);
 }
 
 // Attributes in NCCL's order, two blanks for each level.
-[[nodiscard]] std::string write_graph_xml(const GraphFile& file, const GraphNames& names);
-[[nodiscard]] GraphFile graph_file(const GraphSet& graphs);
+[[nodiscard]] std::string write_graph_xml(const GraphSet& graphs, const GraphNames& names);
 
-// `name` represents the file in errors. A GPU is found by `rank`, if it has one, else by `dev`.
+// Returns the graphs of a file, each before channels are doubled; those that it does not have, or
+// without channels, do not exist. `name` represents the file in errors. A GPU is found by `rank`, if it has one, else by `dev`.
 // Throws ConfigError "FILE:LINE:COLUMN: PATH: ..." for text that is no XML, what NCCL's format does
 // not have, and channels that do not fit the node.
-[[nodiscard]] GraphFile read_graph_xml(std::string_view text, const std::string& name,
-                                       const GraphNames& names);
+[[nodiscard]] GraphSet read_graph_xml(std::string_view text, const std::string& name,
+                                      const GraphNames& names);
 
 }  // namespace trainyard::nccl

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -46,8 +45,7 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
   names.several_nodes = several_nodes;
   names.gpus.resize(system.gpus.size());
   for (const SystemGpu& gpu : system.gpus) {
-    names.gpus[as_index(gpu.rank)] =
-        graph_device(static_cast<std::uint64_t>(gpu.host), static_cast<std::uint64_t>(gpu.dev));
+    names.gpus[as_index(gpu.rank)] = graph_device(gpu.host, gpu.dev);
   }
   // Numbers of NICs go on from host to host; a file counts on each host from zero.
   std::vector<int> first_nic(as_index(system.hosts), std::numeric_limits<int>::max());
@@ -56,9 +54,7 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
     first = net.host == 0 ? 0 : std::min(first, net.dev);
   }
   for (const SystemNet& net : system.nets) {
-    names.nics[net.dev] =
-        graph_device(static_cast<std::uint64_t>(net.host),
-                     static_cast<std::uint64_t>(net.dev - first_nic[as_index(net.host)]));
+    names.nics[net.dev] = graph_device(net.host, net.dev - first_nic[as_index(net.host)]);
   }
   return names;
 }
@@ -80,14 +76,15 @@ class Init {
     lay_out();
     use_graph_file();
     InitResult result;
-    result.node_machine = made_.node_kind;  // Connecting makes kinds of swapped nodes.
     const Environment& environment = options_.environment;
     connect(made_, {.min = std::max(environment.min_channels, environment.min_ctas),
                     .max = std::min(environment.max_channels, environment.max_ctas)});
-    set_up_nvls();
+    if (made_.aligned.nvls.exists()) {
+      set_up_nvls(made_, options_.environment);
+    }
     remark_assumptions();
-    tune();
-    set_up_point_to_point();
+    made_.tuning = make_tuning_table(made_, options_.environment);
+    set_up_point_to_point(made_, peers(), options_.environment);
     result.names = names_of(parts_.front().front().machine, made_.nodes > 1);
     for (std::vector<SearchedNode>& parts : parts_) {
       for (SearchedNode& part : parts) {
@@ -138,12 +135,14 @@ class Init {
     made_.first_rank.push_back(made_.ranks);
     made_.cpu = cpu();
     made_.min_compute_capability = std::numeric_limits<int>::max();
+    made_.has_nvswitch = true;
     for_each_machine([&](const Machine& machine) {
       for (const SystemGpu& gpu : machine.system().gpus) {
         const int capability = gpu.generation->compute_capability;
         made_.min_compute_capability = std::min(made_.min_compute_capability, capability);
-        greatest_compute_capability_ = std::max(greatest_compute_capability_, capability);
+        made_.max_compute_capability = std::max(made_.max_compute_capability, capability);
       }
+      made_.has_nvswitch = made_.has_nvswitch && machine.system().nvswitch.has_value();
     });
   }
 
@@ -155,11 +154,11 @@ class Init {
     std::size_t kind = 0;
     for (const std::vector<SearchedNode>& parts : parts_) {
       for (const SearchedNode& part : parts) {
-        const GraphFile file = read_graph_xml(*options_.graph_text, options_.graph_name,
-                                              names_of(part.machine, made_.nodes > 1));
+        const GraphSet file = read_graph_xml(*options_.graph_text, options_.graph_name,
+                                             names_of(part.machine, made_.nodes > 1));
         GraphSet& graphs = made_.graphs[kind++];
-        graphs.ring = chosen(graphs.ring, file.ring, "ring");
-        graphs.tree = chosen(graphs.tree, file.tree, "tree");
+        choose(graphs.ring, file.ring, "ring");
+        choose(graphs.tree, file.tree, "tree");
         choose(graphs.nvls, file.nvls, "NVLS");
         choose(graphs.collnet_chain, file.collnet_chain, "CollNet chain");
         choose(graphs.collnet_direct, file.collnet_direct, "CollNet direct");
@@ -170,23 +169,19 @@ class Init {
     }
   }
 
-  Graph chosen(const Graph& searched, const std::optional<Graph>& file, std::string_view name) {
-    if (file && file->cross_nic == 1 && options_.environment.cross_nic == 0) {
+  void choose(Graph& graph, const Graph& file, std::string_view name) {
+    if (!file.exists()) {
+      return;
+    }
+    if (!graph.exists()) {
+      remark(fmt::format("the graph file's {} is of no use here: the nodes cannot do it", name));
+    } else if (file.cross_nic == 1 && options_.environment.cross_nic == 0) {
       remark(
           fmt::format("the graph file's {} crosses NICs, which NCCL_CROSS_NIC=0 forbids: it was "
                       "searched for",
                       name));
-      return searched;
-    }
-    return file.value_or(searched);
-  }
-
-  void choose(std::optional<Graph>& graph, const std::optional<Graph>& file,
-              std::string_view name) {
-    if (graph) {
-      graph = chosen(*graph, file, name);
-    } else if (file) {
-      remark(fmt::format("the graph file's {} is of no use here: the nodes cannot do it", name));
+    } else {
+      graph = file;
     }
   }
 
@@ -219,130 +214,65 @@ class Init {
   }
 
   static CpuKind kind_of(const SystemCpu& cpu) {
-    switch (cpu.arch) {
-      case CpuArch::Arm:
-        return CpuKind::Arm;
-      case CpuArch::Power:
-        return CpuKind::Power;
-      case CpuArch::X86:
-      case CpuArch::Unknown:
-        break;
-    }
-    switch (cpu.vendor) {
-      case CpuVendor::Amd:
-        return CpuKind::Amd;
-      case CpuVendor::Zhaoxin:
-        return CpuKind::Zhaoxin;
-      case CpuVendor::Intel:
-      case CpuVendor::Unknown:
-        break;
-    }
-    return CpuKind::Intel;
-  }
-
-  void tune() {
-    TuningInput input;
-    input.version = made_.version;
-    input.ranks = made_.ranks;
-    input.nodes = made_.nodes;
-    input.max_ranks_per_node = made_.max_ranks_per_node();
-    input.min_compute_capability = made_.min_compute_capability;
-    input.greatest_compute_capability = greatest_compute_capability_;
-    input.cpu = made_.cpu;
-    input.graphs = made_.aligned;
-    input.nvswitch = true;
-    for_each_machine([&](const Machine& machine) {
-      input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
-    });
-    input.collnet = made_.aligned.collnet_chain.has_value();
-    made_.tuning = make_tuning_table(input, options_.environment);
+    return cpu.arch == CpuArch::Arm           ? CpuKind::Arm
+           : cpu.arch == CpuArch::Power       ? CpuKind::Power
+           : cpu.vendor == CpuVendor::Amd     ? CpuKind::Amd
+           : cpu.vendor == CpuVendor::Zhaoxin ? CpuKind::Zhaoxin
+                                              : CpuKind::Intel;
   }
 
   // Notes the assumptions about what no topology file tells.
   void remark_assumptions() {
-    if (made_.aligned.nvls && options_.environment.nvls_enable == 2) {
+    if (made_.aligned.nvls.exists() && options_.environment.nvls_enable == 2) {
       remark(
           "NVLS is planned as if the driver offered multicast memory; --env NCCL_NVLS_ENABLE=0 "
           "plans without");
     }
-    if (made_.aligned.collnet_chain) {
+    if (made_.aligned.collnet_chain.exists()) {
       remark("CollNet is planned as if switches and network plugin could reduce");
     }
   }
 
-  void set_up_nvls() {
-    if (!made_.aligned.nvls) {
-      return;
-    }
-    const NvlsSetup setup = nvls_setup(made_, options_.environment);
-    made_.nvls_channels = setup.channels;
-    made_.nvls_chunk = setup.chunk;
-    made_.nvls_tree_chunk = setup.tree_chunk;
-  }
-
   // --- Sends and receives ----------------------------------------------------------------------
 
-  void set_up_point_to_point() {
+  [[nodiscard]] std::vector<PeerPath> peers() const {
     std::vector<PeerPath> peers;
     for_each_machine([&](const Machine& machine) {
-      add_peers(machine, peers);
-      if (made_.nodes > 1) {
-        add_networks(machine, peers);
-      }
-    });
-    const PointToPointChannels channels =
-        point_to_point_channels(made_, peers, options_.environment);
-    made_.p2p_channels = channels.channels;
-    made_.p2p_channels_per_peer = channels.per_peer;
-    const bool all_nvlink = std::all_of(peers.begin(), peers.end(), [](const PeerPath& peer) {
-      return peer.kind == PeerPath::Kind::NvLink;
-    });
-    made_.p2p_chunk = point_to_point_chunk(made_, all_nvlink, options_.environment);
-  }
-
-  // Each kind once.
-  static void add_peer(std::vector<PeerPath>& peers, const PeerPath& peer) {
-    const bool known = std::any_of(peers.begin(), peers.end(), [&](const PeerPath& other) {
-      return other.kind == peer.kind && other.bandwidth == peer.bandwidth &&
-             other.link_bandwidth == peer.link_bandwidth && other.nics == peer.nics;
-    });
-    if (!known) {
-      peers.push_back(peer);
-    }
-  }
-
-  static void add_peers(const Machine& machine, std::vector<PeerPath>& peers) {
-    for (int from = 0; from < machine.gpu_count(); ++from) {
-      for (int to = 0; to < machine.gpu_count(); ++to) {
-        const Path& path = machine.paths().gpu_gpu.at(from, to);
-        if (from == to) {
-          continue;
+      for (int from = 0; from < machine.gpu_count(); ++from) {
+        for (int to = 0; to < machine.gpu_count(); ++to) {
+          if (from != to) {
+            peers.push_back(path_inside(machine, from, to));
+          }
         }
-        // Two ranks of one GPU are nearer still.
-        if (path.type <= PathType::Nvb) {
-          const SystemGpu& gpu = machine.system().gpus[as_index(from)];
-          add_peer(peers,
-                   {.kind = PeerPath::Kind::NvLink,
-                    .bandwidth = static_cast<double>(path.bandwidth),
-                    .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)});
-        } else {
-          add_peer(peers, {.kind = PeerPath::Kind::Pcie});
+        if (made_.nodes > 1) {
+          peers.push_back(path_to_network(machine, from));
         }
       }
-    }
+    });
+    return peers;
   }
 
-  static void add_networks(const Machine& machine, std::vector<PeerPath>& peers) {
-    for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
-      const std::vector<int> nets = machine.nearest_nets(gpu);
-      double bandwidth = 0.0;
-      for (const int net : nets) {
-        bandwidth += static_cast<double>(machine.system().nets[as_index(net)].bandwidth);
-      }
-      add_peer(peers, {.kind = PeerPath::Kind::Network,
-                       .bandwidth = bandwidth,
-                       .nics = static_cast<int>(nets.size())});
+  static PeerPath path_inside(const Machine& machine, int from, int to) {
+    const Path& path = machine.paths().gpu_gpu.at(from, to);
+    // Two ranks of one GPU are nearer still than NVLink.
+    if (path.type > PathType::Nvb) {
+      return {.kind = PeerPath::Kind::Pcie};
     }
+    const SystemGpu& gpu = machine.system().gpus[as_index(from)];
+    return {.kind = PeerPath::Kind::NvLink,
+            .bandwidth = static_cast<double>(path.bandwidth),
+            .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)};
+  }
+
+  static PeerPath path_to_network(const Machine& machine, int gpu) {
+    const std::vector<int> nets = machine.nearest_nets(gpu);
+    double bandwidth = 0.0;
+    for (const int net : nets) {
+      bandwidth += static_cast<double>(machine.system().nets[as_index(net)].bandwidth);
+    }
+    return {.kind = PeerPath::Kind::Network,
+            .bandwidth = bandwidth,
+            .nics = static_cast<int>(nets.size())};
   }
 
   const JobNodes& nodes_;
@@ -350,7 +280,6 @@ class Init {
   SearchMemory* searches_;
   std::vector<std::vector<SearchedNode>> parts_;  // Parts by kind of JobNodes.
   Communicator made_;
-  int greatest_compute_capability_ = 0;
 };
 
 }  // namespace

@@ -30,7 +30,6 @@ struct InitResult {
   Communicator communicator;
   GraphNames names;               // Names of the first node, for write_graph_xml().
   std::vector<Machine> machines;  // Machines that the search ran on, one for each kind of node.
-  std::vector<int> node_machine;  // Indexed by node: index into `machines`.
 };
 
 // Throws ConfigError for fewer than two ranks, for what the search cannot take, and for mistakes in

@@ -4,18 +4,11 @@
 
 #include "nccl/tuning/communicator.h"
 #include "nccl/types/environment.h"
-#include "sim/units.h"
 
 namespace trainyard::nccl {
 
-struct NvlsSetup {
-  int channels = 0;
-  Bytes chunk;       // At most; also a step of the buffers.
-  Bytes tree_chunk;  // At most, in NVLSTree.
-};
-
-// For a communicator whose `aligned` has a graph of NVLS.
-[[nodiscard]] NvlsSetup nvls_setup(const Communicator& communicator,
-                                   const Environment& environment);
+// Sets nvls_channels, nvls_chunk and nvls_tree_chunk of a communicator whose `aligned` has a graph
+// of NVLS.
+void set_up_nvls(Communicator& communicator, const Environment& environment);
 
 }  // namespace trainyard::nccl

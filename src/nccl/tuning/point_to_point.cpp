@@ -92,31 +92,7 @@ int parts_for(const Communicator& communicator, std::int64_t bytes) {
   return parts;
 }
 
-}  // namespace
-
-PointToPointChannels point_to_point_channels(const Communicator& communicator,
-                                             const std::vector<PeerPath>& peers,
-                                             const Environment& environment) {
-  CHECK(!peers.empty(), "a communicator without peers");
-  PointToPointChannels result;
-  result.channels = power_of_two_up(std::max(
-      std::min(communicator.channels, environment.max_p2p_channels), environment.min_p2p_channels));
-  int per_peer = std::numeric_limits<int>::max();
-  for (const PeerPath& peer : peers) {
-    per_peer = std::min(per_peer, channels_to(communicator, peer, result.channels, environment));
-  }
-  per_peer = std::min(power_of_two_up(std::min(per_peer, result.channels)), result.channels);
-  if (communicator.nodes > 1 && communicator.version == Version::V2_30) {
-    const int max_peers = environment.p2p_max_peers.value_or(communicator.ranks);
-    while (per_peer > 1 &&
-           std::int64_t{per_peer} * divide_up(max_peers, kPairsPerBatch) > result.channels) {
-      per_peer /= 2;
-    }
-  }
-  result.per_peer = per_peer;
-  return result;
-}
-
+// A step with Simple. `all_nvlink`: all pairs of a single node.
 Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
                            const Environment& environment) {
   Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
@@ -126,6 +102,32 @@ Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
   return std::min(chunk, Bytes(environment.simple_buffer.count() / kFifoSteps));
+}
+
+}  // namespace
+
+void set_up_point_to_point(Communicator& communicator, const std::vector<PeerPath>& peers,
+                           const Environment& environment) {
+  CHECK(!peers.empty(), "a communicator without peers");
+  const int channels = power_of_two_up(std::max(
+      std::min(communicator.channels, environment.max_p2p_channels), environment.min_p2p_channels));
+  bool all_nvlink = true;
+  int per_peer = std::numeric_limits<int>::max();
+  for (const PeerPath& peer : peers) {
+    per_peer = std::min(per_peer, channels_to(communicator, peer, channels, environment));
+    all_nvlink = all_nvlink && peer.kind == PeerPath::Kind::NvLink;
+  }
+  per_peer = std::min(power_of_two_up(std::min(per_peer, channels)), channels);
+  if (communicator.nodes > 1 && communicator.version == Version::V2_30) {
+    const int max_peers = environment.p2p_max_peers.value_or(communicator.ranks);
+    while (per_peer > 1 &&
+           std::int64_t{per_peer} * divide_up(max_peers, kPairsPerBatch) > channels) {
+      per_peer /= 2;
+    }
+  }
+  communicator.p2p_channels = channels;
+  communicator.p2p_channels_per_peer = per_peer;
+  communicator.p2p_chunk = point_to_point_chunk(communicator, all_nvlink, environment);
 }
 
 int schedule_group_size(const std::vector<int>& first_rank, const Environment& environment) {

@@ -23,20 +23,10 @@ struct PeerPath {
   int nics = 0;                 // Network: of the GPU.
 };
 
-struct PointToPointChannels {
-  int channels = 1;  // Both are powers of two.
-  int per_peer = 1;  // At most, of one send.
-};
-
-// Takes version, ranks, nodes and channels of collectives from the communicator. `peers`: each kind
-// of pair that occurs at least once.
-[[nodiscard]] PointToPointChannels point_to_point_channels(const Communicator& communicator,
-                                                           const std::vector<PeerPath>& peers,
-                                                           const Environment& environment);
-
-// A step of sends and receives with Simple. `all_nvlink`: all pairs of a single node.
-[[nodiscard]] Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
-                                         const Environment& environment);
+// Sets p2p_channels and p2p_channels_per_peer, both powers of two, and p2p_chunk of a communicator
+// that has the rest. `peers`: each kind of pair that occurs at least once.
+void set_up_point_to_point(Communicator& communicator, const std::vector<PeerPath>& peers,
+                           const Environment& environment);
 
 // A rank sends to one peer and receives from another at once.
 struct PointToPointRound {

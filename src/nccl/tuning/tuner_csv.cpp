@@ -156,11 +156,12 @@ TunerTable TunerTable::parse(std::string_view text, const std::string& name) {
   return table;
 }
 
-const TunerRow* TunerTable::find(const TunerCall& call) const {
+const TunerRow* TunerTable::find(const Communicator& communicator, Function function, Bytes bytes,
+                                 int operations) const {
   for (const TunerRow& row : rows_) {
-    if (row.function == call.function && call.bytes.count() >= row.min_bytes &&
-        call.bytes.count() <= row.max_bytes && fits(row.nodes, call.nodes) &&
-        fits(row.ranks, call.ranks) && fits(row.operations, call.operations) &&
+    if (row.function == function && bytes.count() >= row.min_bytes &&
+        bytes.count() <= row.max_bytes && fits(row.nodes, communicator.nodes) &&
+        fits(row.ranks, communicator.ranks) && fits(row.operations, operations) &&
         fits(row.registered, false)) {
       return &row;
     }

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nccl/tuning/communicator.h"
 #include "nccl/types/types.h"
 #include "sim/units.h"
 
@@ -36,14 +37,6 @@ struct TunerRow {
   std::string place = {};  // "FILE:LINE"
 };
 
-struct TunerCall {
-  Function function = Function::AllReduce;
-  Bytes bytes;  // Bytes of all ranks together, as NCCL's model counts.
-  int nodes = 1;
-  int ranks = 1;
-  int operations = 1;
-};
-
 class TunerTable {
  public:
   // Throw ConfigError with "FILE:LINE: COLUMN: expected EXPECTED, found FOUND".
@@ -51,8 +44,10 @@ class TunerTable {
   [[nodiscard]] static TunerTable parse(std::string_view text, const std::string& name);
 
   [[nodiscard]] const std::vector<TunerRow>& rows() const { return rows_; }
-  // The first row that fits; buffers count as not registered. Null where none does.
-  [[nodiscard]] const TunerRow* find(const TunerCall& call) const;
+  // The first row that fits; buffers count as not registered. Null where none does. `bytes` of all
+  // ranks together, as NCCL's model counts.
+  [[nodiscard]] const TunerRow* find(const Communicator& communicator, Function function,
+                                     Bytes bytes, int operations) const;
 
  private:
   std::vector<TunerRow> rows_;

@@ -19,15 +19,9 @@ constexpr int kMaxNvlsArity = 32;    // NCCL_MAX_NVLS_ARITY
 constexpr int kMaxDirectArity = 8;   // NCCL_MAX_DIRECT_ARITY + 1
 constexpr float kPciBandwidth = 12;  // PCI_BW, src/graph/topo.h
 
-std::size_t at(Algorithm algorithm) {
-  return static_cast<std::size_t>(algorithm);
-}
-std::size_t at(Protocol protocol) {
-  return static_cast<std::size_t>(protocol);
-}
-
-int floor_log2(int value) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
+template <typename Name>
+std::size_t at(Name name) {
+  return static_cast<std::size_t>(name);
 }
 
 // float as NCCL keeps it, from an expression in double.
@@ -35,13 +29,9 @@ float narrow(double value) {
   return static_cast<float>(value);
 }
 
-bool uses_collnet(Algorithm algorithm) {
-  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
-}
-
 class Model {
  public:
-  Model(const TuningInput& input, const Environment& environment)
+  Model(const Communicator& input, const Environment& environment)
       : input_(input),
         environment_(environment),
         constants_(tuning_constants(input.version)),
@@ -56,7 +46,7 @@ class Model {
       return {};
     }
     TuningCell cell{.latency = latency(function, algorithm, protocol, graph), .bandwidth = 0.0};
-    if (graph.channel_count > 0 && enabled(function, algorithm, protocol, graph)) {
+    if (graph.exists() && enabled(function, algorithm, protocol, graph)) {
       cell.bandwidth =
           bus_bandwidth(function, algorithm, protocol, graph) * ratio(function, algorithm);
     }
@@ -64,40 +54,28 @@ class Model {
   }
 
   [[nodiscard]] int steps(Function function) const {
-    switch (function) {
-      case Function::AllReduce:
-        return 2 * (input_.ranks - 1);
-      case Function::AllGather:
-      case Function::ReduceScatter:
-        return input_.ranks - 1;
-      case Function::Broadcast:
-      case Function::Reduce:
-        break;
-    }
-    return input_.ranks;
+    return function == Function::AllReduce ? 2 * (input_.ranks - 1)
+           : gathers_or_scatters(function) ? input_.ranks - 1
+                                           : input_.ranks;
   }
 
  private:
-  // One without channels where the search found none.
   [[nodiscard]] const Graph& graph_of(Algorithm algorithm) const {
-    const auto found = [this](const std::optional<Graph>& graph) -> const Graph& {
-      return graph && graph->channel_count > 0 ? *graph : none_;
-    };
     switch (algorithm) {
       case Algorithm::Tree:
       case Algorithm::Pat:
-        return input_.graphs.tree;
+        return input_.aligned.tree;
       case Algorithm::Ring:
-        return input_.graphs.ring;
+        return input_.aligned.ring;
       case Algorithm::CollNetDirect:
-        return found(input_.graphs.collnet_direct);
+        return input_.aligned.collnet_direct;
       case Algorithm::CollNetChain:
-        return found(input_.graphs.collnet_chain);
+        return input_.aligned.collnet_chain;
       case Algorithm::Nvls:
       case Algorithm::NvlsTree:
         break;
     }
-    return found(input_.graphs.nvls);
+    return input_.aligned.nvls;
   }
 
   // Returns false for what NCCL passes over, so that its latency too is zero.
@@ -118,16 +96,15 @@ class Model {
             (algorithm == Algorithm::Nvls || algorithm == Algorithm::CollNetDirect));
   }
 
+  // The network adds up in its switches (SHARP), but does not gather there.
   [[nodiscard]] bool collnet() const {
-    return input_.collnet && environment_.collnet_enable &&
+    return input_.aligned.collnet_chain.exists() && environment_.collnet_enable &&
            input_.nodes >= environment_.collnet_node_threshold;
   }
 
   [[nodiscard]] bool pat() const {
-    if (environment_.pat_enable != 2) {
-      return environment_.pat_enable == 1;
-    }
-    return input_.nodes == input_.ranks;
+    return environment_.pat_enable == 2 ? input_.nodes == input_.ranks
+                                        : environment_.pat_enable == 1;
   }
 
   // Returns false for what NCCL switches off although the graph would allow it, or what the user
@@ -151,8 +128,8 @@ class Model {
       case Algorithm::CollNetChain:
         return collnet() && protocol == Protocol::Simple;
       case Algorithm::CollNetDirect:
-        return collnet() && protocol == Protocol::Simple && input_.nvswitch &&
-               input_.max_ranks_per_node <= kMaxDirectArity &&
+        return collnet() && protocol == Protocol::Simple && input_.has_nvswitch &&
+               input_.max_ranks_per_node() <= kMaxDirectArity &&
                !(gathers_or_scatters(function) && several);
       case Algorithm::NvlsTree:
         return several;
@@ -160,7 +137,7 @@ class Model {
         break;
     }
     return (!several || collnet()) && (function == Function::AllReduce ||
-                                       (input_.max_ranks_per_node <= kMaxNvlsArity && !several));
+                                       (input_.max_ranks_per_node() <= kMaxNvlsArity && !several));
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
@@ -168,7 +145,7 @@ class Model {
     return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
            graph.type_intra <= PathType::Nvb &&
            (generation_.mixes_ll128 ||
-            input_.min_compute_capability == input_.greatest_compute_capability);
+            input_.min_compute_capability == input_.max_compute_capability);
   }
 
   // GB/s of all channels on their wires. Without collnet a graph's bandwidth between nodes counts
@@ -287,7 +264,7 @@ class Model {
     const float base = narrow(constants_.base_latency[at(algorithm)][at(protocol)]);
     const float intra = intra_latency(algorithm, protocol, graph);
     const float inter = inter_latency(algorithm, protocol, graph);
-    const auto levels = static_cast<float>(floor_log2(input_.nodes));
+    const auto levels = static_cast<float>(std::bit_width(static_cast<unsigned>(input_.nodes)) - 1);
     const int ranks_per_node = input_.ranks / input_.nodes;
     const auto hops = static_cast<float>(ranks_per_node - 1);
     switch (algorithm) {
@@ -311,7 +288,7 @@ class Model {
 
   [[nodiscard]] float ring_latency(Function function, Protocol protocol, const Graph& graph,
                                    float inter) const {
-    if (function == Function::Broadcast || function == Function::Reduce) {
+    if (is_rooted(function)) {
       const bool chunks = protocol == Protocol::Simple && !graph.same_channels;
       const Algorithm row = chunks ? Algorithm::Tree : Algorithm::Ring;
       const float hop = input_.nodes > 1 ? narrow(constants_.net_latency[at(row)][at(protocol)])
@@ -336,17 +313,16 @@ class Model {
     return input_.cpu == CpuKind::Amd ? 2.0F : 1.0F;
   }
 
-  const TuningInput& input_;
+  const Communicator& input_;
   const Environment& environment_;
   const TuningConstants& constants_;
-  Graph none_ = {};
   const GpuGeneration& generation_;
   std::size_t scale_;
   float ppn_;
 };
 
 // NCCL_MAX_NTHREADS and the limits of the protocols, src/include/device.h.
-void set_threads(const TuningInput& input, const Environment& environment, TuningTable& table) {
+void set_threads(const Communicator& input, const Environment& environment, TuningTable& table) {
   constexpr int kMax = 640;
   constexpr int kMaxSimple = 512;
   constexpr int kSlow = 256;
@@ -357,7 +333,7 @@ void set_threads(const TuningInput& input, const Environment& environment, Tunin
   table.max_threads[at(Algorithm::Pat)] = {};
   const int all = environment.threads.value_or(kMaxSimple);
   const int ll128 = environment.ll128_threads.value_or(kMax);
-  const Graph& ring = input.graphs.ring;
+  const Graph& ring = input.aligned.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
   table.max_threads[at(Algorithm::Tree)] = {all, ll128, all};
   table.max_threads[at(Algorithm::Ring)] = {
@@ -365,7 +341,7 @@ void set_threads(const TuningInput& input, const Environment& environment, Tunin
 }
 
 // NCCL_LL_THREAD_THRESHOLD and the like, src/include/comm.h.
-void set_thresholds(const TuningInput& input, const Environment& environment, TuningTable& table) {
+void set_thresholds(const Communicator& input, const Environment& environment, TuningTable& table) {
   for (auto& thresholds : table.thread_thresholds) {
     thresholds = {8, 8, 64};
   }
@@ -395,7 +371,7 @@ bool corrected(const Communicator& communicator, Function function, Algorithm al
 
 }  // namespace
 
-TuningTable make_tuning_table(const TuningInput& input, const Environment& environment) {
+TuningTable make_tuning_table(const Communicator& input, const Environment& environment) {
   CHECK(input.ranks >= 2 && input.nodes >= 1 && input.nodes <= input.ranks,
         "a tuning table needs two ranks, and nodes with a rank each");
   const Model model(input, environment);
@@ -403,7 +379,7 @@ TuningTable make_tuning_table(const TuningInput& input, const Environment& envir
   for (const Function function : kFunctions) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const Protocol protocol : kProtocols) {
-        table.cells[static_cast<std::size_t>(function)][at(algorithm)][at(protocol)] =
+        table.cells[at(function)][at(algorithm)][at(protocol)] =
             model.cell(function, algorithm, protocol);
       }
     }

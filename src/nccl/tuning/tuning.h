@@ -6,7 +6,6 @@
 
 #include <optional>
 
-#include "nccl/search/graph.h"
 #include "nccl/tuning/communicator.h"
 #include "nccl/types/environment.h"
 #include "nccl/types/types.h"
@@ -14,23 +13,9 @@
 
 namespace trainyard::nccl {
 
-struct TuningInput {
-  Version version = kNewestVersion;
-  int ranks = 2;  // At least 2.
-  int nodes = 1;
-  int max_ranks_per_node = 2;
-  int min_compute_capability = 0;  // 70, 80, 90, ...
-  int greatest_compute_capability = 0;
-  CpuKind cpu = CpuKind::Intel;
-  // The least over all ranks. `tree.pattern` is Tree where any node uses it. Without `nvls` there
-  // is no NVLS and no NVLSTree.
-  GraphSet graphs = {};
-  bool nvswitch = false;  // All GPUs of a node are on one.
-  bool collnet = false;   // The network adds up in its switches (SHARP), but does not gather there.
-};
-
-// `input.ranks` must be at least 2.
-[[nodiscard]] TuningTable make_tuning_table(const TuningInput& input,
+// Takes all from the communicator but what comes of the table; of graphs those that are aligned.
+// There are at least two ranks.
+[[nodiscard]] TuningTable make_tuning_table(const Communicator& communicator,
                                             const Environment& environment);
 
 // NCCL's estimate in microseconds (ncclTopoGetAlgoTime), in float as there; nothing where the

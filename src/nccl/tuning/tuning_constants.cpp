@@ -76,9 +76,8 @@ constexpr TuningConstants release_2_27() {
   return constants;
 }
 
-constexpr TuningConstants kNewest = newest();
-constexpr TuningConstants k2_28 = release_2_28();
-constexpr TuningConstants k2_27 = release_2_27();
+// Indexed by Version.
+constexpr std::array kReleases{release_2_27(), release_2_28(), newest()};
 
 constexpr std::array<std::array<float, kTreeCorrections>, 3> kTreeCorrection{{
     {1.0F, 1.0F, 1.0F, 1.0F, 0.9F, 0.8F, 0.7F, 0.7F, 0.7F, 0.7F, 0.6F, 0.5F,
@@ -92,15 +91,7 @@ constexpr std::array<std::array<float, kTreeCorrections>, 3> kTreeCorrection{{
 }  // namespace
 
 const TuningConstants& tuning_constants(Version version) {
-  switch (version) {
-    case Version::V2_27:
-      return k2_27;
-    case Version::V2_28:
-      return k2_28;
-    case Version::V2_30:
-      break;
-  }
-  return kNewest;
+  return kReleases[static_cast<std::size_t>(version)];
 }
 
 const std::array<float, kTreeCorrections>& tree_correction(Protocol protocol) {

@@ -151,13 +151,12 @@ void thresholds(Environment& environment, std::string_view name, std::string_vie
 void net_devices(Environment& environment, std::string_view name, std::string_view value) {
   constexpr std::string_view kMax = "MAX:";
   if (value == "AUTO") {
-    environment.net_devices = {};
+    environment.max_nets_per_gpu = std::nullopt;
   } else if (value == "ALL") {
-    environment.net_devices = {.kind = NetDevicesPolicy::Kind::All, .max = 0};
+    environment.max_nets_per_gpu = std::numeric_limits<int>::max();
   } else if (value.starts_with(kMax)) {
-    environment.net_devices = {
-        .kind = NetDevicesPolicy::Kind::Max,
-        .max = static_cast<int>(whole_number(name, value.substr(kMax.size()), 1, 1024))};
+    environment.max_nets_per_gpu =
+        static_cast<int>(whole_number(name, value.substr(kMax.size()), 1, 1024));
   } else {
     fail(name, "AUTO, ALL or MAX:N", value);
   }

@@ -20,14 +20,6 @@
 
 namespace trainyard::nccl {
 
-// NCCL_NETDEVS_POLICY: how many of its NICs a GPU uses.
-struct NetDevicesPolicy {
-  enum class Kind : std::uint8_t { Auto, All, Max };
-  Kind kind = Kind::Auto;
-  int max = 0;  // Limit of Kind::Max.
-  [[nodiscard]] bool operator==(const NetDevicesPolicy&) const = default;
-};
-
 // The rules of paths between GPUs and NICs. Empty optionals represent what NCCL then decides
 // by itself.
 struct PathSettings {
@@ -41,7 +33,7 @@ struct PathSettings {
   bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH
   bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE
   int cross_nic = 2;                           // NCCL_CROSS_NIC: 0, 1, 2 (if it pays)
-  NetDevicesPolicy net_devices = {};           // NCCL_NETDEVS_POLICY
+  std::optional<int> max_nets_per_gpu = {};    // NCCL_NETDEVS_POLICY: AUTO, ALL (any), MAX
   bool pxn_disable = false;                    // NCCL_PXN_DISABLE
   int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL
   bool pxn_c2c = true;                         // NCCL_PXN_C2C

@@ -9,6 +9,7 @@
 namespace trainyard::nccl {
 namespace {
 
+constexpr std::array<std::string_view, 3> kVersionNames{"2.27.7", "2.28.9", "2.30.7"};
 constexpr std::array<std::string_view, 5> kFunctionNames{"Broadcast", "Reduce", "AllGather",
                                                          "ReduceScatter", "AllReduce"};
 constexpr std::array<std::string_view, 7> kAlgorithmNames{
@@ -49,15 +50,7 @@ std::optional<int> take_number(std::string_view& text) {
 }  // namespace
 
 std::string_view to_string(Version version) {
-  switch (version) {
-    case Version::V2_27:
-      return "2.27.7";
-    case Version::V2_28:
-      return "2.28.9";
-    case Version::V2_30:
-      break;
-  }
-  return "2.30.7";
+  return kVersionNames[static_cast<std::size_t>(version)];
 }
 
 std::string_view to_string(Function function) {
@@ -118,24 +111,13 @@ std::optional<ParsedVersion> parse_version(std::string_view text) {
 }
 
 std::optional<Function> function_of(Operation operation) {
-  switch (operation) {
-    case Operation::AllReduce:
-      return Function::AllReduce;
-    case Operation::AllGather:
-      return Function::AllGather;
-    case Operation::ReduceScatter:
-      return Function::ReduceScatter;
-    case Operation::Broadcast:
-      return Function::Broadcast;
-    case Operation::Reduce:
-      return Function::Reduce;
-    case Operation::AllToAll:
-    case Operation::AllToAllV:
-    case Operation::SendReceive:
-    case Operation::Scatter:
-    case Operation::Gather:
-    case Operation::Barrier:
-      break;
+  // In the order of kFunctions.
+  constexpr std::array kOperations{Operation::Broadcast, Operation::Reduce, Operation::AllGather,
+                                   Operation::ReduceScatter, Operation::AllReduce};
+  for (std::size_t i = 0; i < kOperations.size(); ++i) {
+    if (kOperations[i] == operation) {
+      return kFunctions[i];
+    }
   }
   return std::nullopt;
 }

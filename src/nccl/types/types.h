@@ -16,6 +16,7 @@ namespace trainyard::nccl {
 // parse_version().
 enum class Version : std::uint8_t { V2_27, V2_28, V2_30 };
 
+inline constexpr int kMaxChannels = 64;  // src/include/device.h: MAXCHANNELS.
 inline constexpr Version kNewestVersion = Version::V2_30;
 
 // Collectives that NCCL's tuner chooses for. Everything else is sends and receives.
@@ -26,6 +27,10 @@ inline constexpr std::array kFunctions{Function::Broadcast, Function::Reduce, Fu
 // AllGather and ReduceScatter, whose sizes are of one rank.
 [[nodiscard]] constexpr bool gathers_or_scatters(Function function) {
   return function == Function::AllGather || function == Function::ReduceScatter;
+}
+
+[[nodiscard]] constexpr bool is_rooted(Function function) {
+  return function == Function::Broadcast || function == Function::Reduce;
 }
 
 // Order as in NCCL: of equal times the first one is chosen.
@@ -45,6 +50,10 @@ inline constexpr std::array kAlgorithms{
 
 [[nodiscard]] constexpr bool uses_nvls(Algorithm algorithm) {
   return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
+}
+
+[[nodiscard]] constexpr bool uses_collnet(Algorithm algorithm) {
+  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
 }
 
 enum class Protocol : std::uint8_t { LL, LL128, Simple };

@@ -39,16 +39,17 @@ std::string joined(const std::vector<int>& numbers) {
 
 template <typename Visit>
 void for_each_graph(const GraphSet& graphs, Visit visit) {
-  visit("ring", graphs.ring);
-  visit("tree", graphs.tree);
-  const auto visit_optional = [&](const char* name, const std::optional<Graph>& graph) {
-    if (graph) {
+  const std::array<std::pair<const char*, const Graph*>, 5> all{
+      {{"ring", &graphs.ring},
+       {"tree", &graphs.tree},
+       {"CollNet chain", &graphs.collnet_chain},
+       {"CollNet direct", &graphs.collnet_direct},
+       {"NVLS", &graphs.nvls}}};
+  for (const auto& [name, graph] : all) {
+    if (graph->exists()) {
       visit(name, *graph);
     }
-  };
-  visit_optional("CollNet chain", graphs.collnet_chain);
-  visit_optional("CollNet direct", graphs.collnet_direct);
-  visit_optional("NVLS", graphs.nvls);
+  }
 }
 
 // --- What the search found ---------------------------------------------------------------------
@@ -310,9 +311,9 @@ Json plan_json(const nccl::Graph& graph) {
 
 Json plan_json(const nccl::GraphSet& graphs) {
   Json json = {{"ring", plan_json(graphs.ring)}, {"tree", plan_json(graphs.tree)}};
-  const auto add = [&json](const char* key, const std::optional<nccl::Graph>& graph) {
-    if (graph) {
-      json[key] = plan_json(*graph);
+  const auto add = [&json](const char* key, const nccl::Graph& graph) {
+    if (graph.exists()) {
+      json[key] = plan_json(graph);
     }
   };
   add("nvls", graphs.nvls);

@@ -40,10 +40,8 @@ std::vector<PredictedTime> predicted(const ValidationCase& item, Operation opera
 std::string graph_text(const Cluster& cluster, int channels) {
   const nccl::InitResult result = nccl::make_communicator(
       nccl::job_nodes(cluster, shipped_catalogue(), nccl::Domains::Joined), {});
-  nccl::GraphFile file = nccl::graph_file(result.communicator.graphs.front());
-  REQUIRE(file.ring.has_value());
-  REQUIRE(file.tree.has_value());
-  for (nccl::Graph* const graph : {&*file.ring, &*file.tree}) {
+  nccl::GraphSet file = result.communicator.graphs.front();
+  for (nccl::Graph* const graph : {&file.ring, &file.tree}) {
     graph->channel_count = channels;
     graph->channels.resize(static_cast<std::size_t>(channels));
   }

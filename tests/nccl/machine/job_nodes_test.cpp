@@ -134,7 +134,7 @@ TEST_CASE("shipped clusters have graphs", "[nccl]") {
         // Not the fallback.
         REQUIRE(graphs.ring.bw_intra > 0.1);
         REQUIRE(graphs.tree.bw_intra > 0.1);
-        REQUIRE(graphs.nvls.has_value() ==
+        REQUIRE(graphs.nvls.exists() ==
                 (part.machine.system().nvswitch && part.machine.system().oldest().has_nvls));
       }
     }

@@ -147,8 +147,7 @@ TEST_CASE("each GPU takes its own NICs in turns", "[nccl]") {
   REQUIRE(machine.net_of(3, 1) == 7);
   REQUIRE(machine.net_of(3, 2) == 6);
   REQUIRE(machine.gpu_of(7) == 3);
-  const Machine one =
-      machine_of(plain, {.net_devices = {.kind = NetDevicesPolicy::Kind::Max, .max = 1}});
+  const Machine one = machine_of(plain, {.max_nets_per_gpu = 1});
   REQUIRE(one.nets_per_gpu(3) == 1);
   REQUIRE(one.net_of(3, 1) == 6);
   REQUIRE_FALSE(one.gpu_of(7));

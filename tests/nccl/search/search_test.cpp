@@ -134,7 +134,7 @@ TEST_CASE("the search finds what NCCL 2.30.7 finds", "[nccl]") {
     const GraphSet graphs = graphs_of(golden.server, golden.nodes, golden.cross_nic);
     REQUIRE(summary(graphs.ring) == golden.ring);
     REQUIRE(summary(graphs.tree) == golden.tree);
-    REQUIRE((graphs.nvls ? summary(*graphs.nvls) : "") == golden.nvls);
+    REQUIRE((graphs.nvls.exists() ? summary(graphs.nvls) : "") == golden.nvls);
   }
 }
 
@@ -146,20 +146,20 @@ TEST_CASE("the search finds what the tuner of NCCL 2.30.7 starts from", "[nccl]"
   REQUIRE(graphs.ring.channel_count * graphs.ring.bw_intra == 192.0);
   REQUIRE(graphs.tree.pattern == GraphPattern::Tree);
   REQUIRE(graphs.tree.bw_intra == 48.0);
-  REQUIRE(graphs.nvls->channel_count * graphs.nvls->bw_inter == 192.0);
+  REQUIRE(graphs.nvls.channel_count * graphs.nvls.bw_inter == 192.0);
   graphs = graphs_of(h100_four_nics(), 2);
   REQUIRE(graphs.ring.channel_count * graphs.ring.bw_inter == 192.0);
-  REQUIRE(graphs.nvls->channel_count == 4);
+  REQUIRE(graphs.nvls.channel_count == 4);
   graphs = graphs_of(h100_sixteen_nics(), 2);
   REQUIRE(graphs.ring.channel_count * graphs.ring.bw_inter == 384.0);
   REQUIRE(graphs.tree.channel_count * graphs.tree.bw_intra == 384.0);
-  REQUIRE(graphs.nvls->channel_count == 8);
-  REQUIRE(graphs.nvls->bw_intra == 24.0);
+  REQUIRE(graphs.nvls.channel_count == 8);
+  REQUIRE(graphs.nvls.bw_intra == 24.0);
   PlainServer half = h100_server();
   half.gpus = 4;
   graphs = graphs_of(half, 1);
   REQUIRE(graphs.ring.channel_count * graphs.ring.bw_intra == 360.0);
-  REQUIRE(summary(*graphs.nvls) == "(5) 4x60/60 NVL/PIX 0");
+  REQUIRE(summary(graphs.nvls) == "(5) 4x60/60 NVL/PIX 0");
   PlainServer intel = a100_server();
   intel.vendor = "GenuineIntel";
   intel.family = 6;
@@ -183,7 +183,7 @@ TEST_CASE("two GPUs on a bridge share its links between rings and trees", "[nccl
   REQUIRE(summary(graphs.ring) == "(4) 12x30/30 NVL/PIX 0");
   REQUIRE(graphs.tree.channel_count == 12);
   REQUIRE(graphs.tree.bw_intra >= 42.0);
-  REQUIRE_FALSE(graphs.nvls);
+  REQUIRE_FALSE(graphs.nvls.exists());
 }
 
 TEST_CASE("channels visit GPUs and NICs in the order that NCCL 2.30.7 has", "[nccl]") {
@@ -202,7 +202,7 @@ TEST_CASE("channels visit GPUs and NICs in the order that NCCL 2.30.7 has", "[nc
     }
     for (const GraphSet* graphs : {&crossed, &kept, &blackwell}) {
       REQUIRE(order(graphs->tree.channels[index]) == turn(channel, channel, true, channel));
-      REQUIRE(order(graphs->nvls->channels[index]) ==
+      REQUIRE(order(graphs->nvls.channels[index]) ==
               fmt::format("{}: {} :{}", channel, channel, channel));
     }
     // The neighbour above is on the other socket.
@@ -221,7 +221,7 @@ TEST_CASE("orders with fewer and with more NICs than GPUs are NCCL's too", "[ncc
     REQUIRE(order(four.tree.channels[index]) == turn(net, 2 * net, true, net));
   }
   for (int head = 0; head < 4; ++head) {
-    REQUIRE(four.nvls->channels[static_cast<std::size_t>(head)].gpus == std::vector{2 * head});
+    REQUIRE(four.nvls.channels[static_cast<std::size_t>(head)].gpus == std::vector{2 * head});
   }
   const GraphSet sixteen = graphs_of(h100_sixteen_nics(), 2);
   std::vector<std::string> rings;
@@ -241,7 +241,7 @@ TEST_CASE("orders with fewer and with more NICs than GPUs are NCCL's too", "[ncc
             turn(net, net / 2, true, net));
   }
   for (int head = 0; head < 8; ++head) {
-    const GraphChannel& channel = sixteen.nvls->channels[static_cast<std::size_t>(head)];
+    const GraphChannel& channel = sixteen.nvls.channels[static_cast<std::size_t>(head)];
     REQUIRE(channel.gpus == std::vector{head});
     REQUIRE(channel.net_in == 2 * head);
   }
@@ -347,7 +347,7 @@ TEST_CASE("speeds that came later are missing before", "[nccl]") {
   // 16 x 45 is 8 x 90 doubled; trees have no such way.
   REQUIRE(summary(old(b200_server(), false).ring) == "(4) 16x45/45 NVL/PIX 0");
   REQUIRE(old(b200_server(), false).tree.bw_intra == 40.0);
-  REQUIRE(old(b200_fast(), true).nvls->bw_intra == 48.0);
+  REQUIRE(old(b200_fast(), true).nvls.bw_intra == 48.0);
   REQUIRE(old(h100_server(), true).ring == graphs_of(h100_server(), 2).ring);
 }
 
@@ -465,20 +465,20 @@ TEST_CASE("CollNet and NVLS are there where they can be", "[nccl]") {
   NcclSystem file = plain_server(h100_server());
   const SearchOptions collnet{.multi_node = true, .collnet = true};
   // No NIC says that it can.
-  REQUIRE_FALSE(search_graphs({file}, collnet).collnet_chain);
+  REQUIRE_FALSE(search_graphs({file}, collnet).collnet_chain.exists());
   for (NcclCpu& cpu : file.cpus) {
     for (NcclPci& bridge : cpu.pcis) {
       bridge.pcis[1].nics[0].nets[0].coll = 1;
     }
   }
   const GraphSet graphs = search_graphs({file}, collnet);
-  REQUIRE(graphs.collnet_chain);
-  REQUIRE(graphs.collnet_chain->pattern == GraphPattern::Tree);
-  REQUIRE(graphs.collnet_chain->channel_count == graphs.ring.channel_count);
-  REQUIRE(graphs.collnet_direct);
-  REQUIRE(graphs.collnet_direct->channel_count == 8);
-  REQUIRE_FALSE(search_graphs({file}, {.multi_node = true, .nvls = false}).nvls);
-  REQUIRE_FALSE(graphs_of(pcie_server(), 1).nvls);
+  REQUIRE(graphs.collnet_chain.exists());
+  REQUIRE(graphs.collnet_chain.pattern == GraphPattern::Tree);
+  REQUIRE(graphs.collnet_chain.channel_count == graphs.ring.channel_count);
+  REQUIRE(graphs.collnet_direct.exists());
+  REQUIRE(graphs.collnet_direct.channel_count == 8);
+  REQUIRE_FALSE(search_graphs({file}, {.multi_node = true, .nvls = false}).nvls.exists());
+  REQUIRE_FALSE(graphs_of(pcie_server(), 1).nvls.exists());
 }
 
 }  // namespace

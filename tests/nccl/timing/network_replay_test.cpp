@@ -45,7 +45,7 @@ void add_stream(ReplayNetwork& network, std::vector<ReplayLane>& lanes, const Te
   const auto add = [&](std::uint32_t receive, std::uint32_t send) {
     lanes.push_back(
         {.rate = gigabits_per_second(1'000),
-         .program = pipeline_program(loops, rule, {receive, kNone, kNone}, {send, kNone, kNone})});
+         .program = loop_program(1, loops, rule, {receive, kNone, kNone}, {send, kNone, kNone})});
   };
   add(kNone, index);
   add(index, kNone);

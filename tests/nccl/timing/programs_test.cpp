@@ -44,7 +44,7 @@ TEST_CASE("the first primitive of a loop only sends, the last only receives", "[
   rule.chunk_cost = nanoseconds(7);
   rule.unit_cost = nanoseconds(5);
   const ChunkLoops loops{.full = 2, .chunk = Bytes(1'024), .rest = Bytes(256)};
-  const auto program = ring_program(7, loops, rule, 3, 4);
+  const auto program = loop_program(7, loops, rule, {3, kNone, kNone}, {4, kNone, kNone});
   REQUIRE(program->units() == 3 * 7 * 2);
   std::int64_t sent = 0;
   std::int64_t received = 0;

@@ -26,7 +26,7 @@ UnitRule one_unit(SimTime cost) {
 ReplayLane lane(Bandwidth rate, const ChunkLoops& loops, const UnitRule& rule,
                 std::uint32_t receive, std::uint32_t send) {
   return {.rate = rate,
-          .program = pipeline_program(loops, rule, {receive, kNone, kNone}, {send, kNone, kNone})};
+          .program = loop_program(1, loops, rule, {receive, kNone, kNone}, {send, kNone, kNone})};
 }
 
 ChunkLoops chunks(std::uint64_t count, Bytes size) {
@@ -145,9 +145,10 @@ TEST_CASE("a ring of blocks in step takes one block's time for each primitive", 
   std::vector<ReplayLane> lanes;
   for (std::uint32_t i = 0; i < kRanks; ++i) {
     network.connections.push_back({.slots = 4});
-    lanes.push_back({.rate = kOneByteANanosecond,
-                     .program = ring_program(2 * kRanks - 1, loops, one_unit(400_ns),
-                                             (i + kRanks - 1) % kRanks, i)});
+    lanes.push_back(
+        {.rate = kOneByteANanosecond,
+         .program = loop_program(2 * kRanks - 1, loops, one_unit(400_ns),
+                                 {(i + kRanks - 1) % kRanks, kNone, kNone}, {i, kNone, kNone})});
   }
   REQUIRE(replay(network, lanes, 100) == 2_us * (2 * kRanks - 1));
 }
@@ -168,8 +169,9 @@ TEST_CASE("a long program goes on as its second half did", "[nccl]") {
           {.ports = {i, kRanks + (i + 1) % kRanks}, .latency = 1_us, .slots = 4});
       lanes.push_back(
           {.rate = gigabytes_per_second(20),
-           .program = ring_program(2 * kRanks - 1, loops, rule,
-                                   c * kRanks + (i + kRanks - 1) % kRanks, c * kRanks + i)});
+           .program = loop_program(2 * kRanks - 1, loops, rule,
+                                   {c * kRanks + (i + kRanks - 1) % kRanks, kNone, kNone},
+                                   {c * kRanks + i, kNone, kNone})});
     }
   }
   const SimTime exact = replay(network, lanes, 1'000'000);

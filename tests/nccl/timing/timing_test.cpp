@@ -134,7 +134,7 @@ TEST_CASE("shares of channels are those of the plan", "[nccl][timing]") {
   CallPlan plan;
   plan.parts = {{.channels = 2, .bytes = Bytes(100), .chunk = Bytes(64)},
                 {.channels = 1, .bytes = Bytes(7), .chunk = Bytes(16)}};
-  const std::vector<ChannelShare> shares = channel_shares(plan);
+  const std::vector<ChannelPart> shares = channel_shares(plan);
   REQUIRE(shares.size() == 3);
   REQUIRE(shares[1].bytes == Bytes(100));
   REQUIRE(shares[2].bytes == Bytes(7));

@@ -200,7 +200,8 @@ TEST_CASE("PAT keeps all channels however small the call", "[nccl][choice]") {
 
 TEST_CASE("NVLS between nodes shares one loop over all channels", "[nccl][choice]") {
   TunedMachine machine = h100_400g(2);
-  machine.input.collnet = true;
+  machine.input.aligned.collnet_chain =
+      found_graph(GraphPattern::Tree, 8, 48, 48, PathType::Nvl, PathType::Pix);
   Environment environment;
   environment.collnet_enable = true;
   environment.selection.set_algorithms("NVLS");

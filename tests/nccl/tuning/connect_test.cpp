@@ -237,7 +237,7 @@ TEST_CASE("unequal nodes agree on the least", "[nccl]") {
   REQUIRE(all.ring.type_intra == PathType::Sys);
   REQUIRE(all.ring.cross_nic == 2);
   REQUIRE(all.tree.pattern == GraphPattern::Tree);
-  REQUIRE_FALSE(all.nvls);
+  REQUIRE_FALSE(all.nvls.exists());
 
   Communicator made;
   made.ranks = 6;
@@ -257,7 +257,7 @@ TEST_CASE("a head of NVLS is a GPU, even with two NICs", "[nccl]") {
   GraphSet set = rails(4, 0);
   set.nvls = make_graph(GraphPattern::Nvls, 4, 40);
   for (const int head : {0, 2, 0, 2}) {
-    set.nvls->channels.push_back({.net_in = head, .net_out = head, .gpus = {head}});
+    set.nvls.channels.push_back({.net_in = head, .net_out = head, .gpus = {head}});
   }
   Communicator made = communicator_of(2, 4, set);
   connect(made, {});

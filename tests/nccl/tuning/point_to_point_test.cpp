@@ -22,21 +22,19 @@ constexpr PeerPath kPcie{
 
 Communicator h100() {
   Communicator communicator = communicator_of(h100_node());
-  const auto found = point_to_point_channels(communicator, {kH100Peer}, {});
-  communicator.p2p_channels = found.channels;
-  communicator.p2p_channels_per_peer = found.per_peer;
-  communicator.p2p_chunk = point_to_point_chunk(communicator, true, {});
+  set_up_point_to_point(communicator, {kH100Peer}, {});
   return communicator;
 }
 
-PointToPointChannels over_network(Version version, int ranks, int nodes,
-                                  const Environment& environment = {}) {
+Communicator over_network(Version version, int ranks, int nodes,
+                          const Environment& environment = {}) {
   Communicator communicator;
   communicator.version = version;
   communicator.ranks = ranks;
   communicator.nodes = nodes;
   communicator.channels = 16;
-  return point_to_point_channels(communicator, {kH100Peer, kNic400}, environment);
+  set_up_point_to_point(communicator, {kH100Peer, kNic400}, environment);
+  return communicator;
 }
 
 TEST_CASE("eight H100 use more channels for larger sends", "[nccl][p2p]") {
@@ -70,26 +68,28 @@ TEST_CASE("small sends use LL where both ends have its buffers", "[nccl][p2p]") 
 }
 
 TEST_CASE("over the network the number of channels depends on peers and release", "[nccl][p2p]") {
-  REQUIRE(over_network(Version::V2_30, 16, 2).per_peer == 4);  // 48 GB/s at 14 a channel.
-  REQUIRE(over_network(Version::V2_30, 16, 2).channels == 16);
-  REQUIRE(over_network(Version::V2_30, 80, 10).per_peer == 1);
-  REQUIRE(over_network(Version::V2_28, 16, 2).per_peer == 2);
-  REQUIRE(over_network(Version::V2_28, 80, 10).per_peer == 1);
+  REQUIRE(over_network(Version::V2_30, 16, 2).p2p_channels_per_peer ==
+          4);  // 48 GB/s at 14 a channel.
+  REQUIRE(over_network(Version::V2_30, 16, 2).p2p_channels == 16);
+  REQUIRE(over_network(Version::V2_30, 80, 10).p2p_channels_per_peer == 1);
+  REQUIRE(over_network(Version::V2_28, 16, 2).p2p_channels_per_peer == 2);
+  REQUIRE(over_network(Version::V2_28, 80, 10).p2p_channels_per_peer == 1);
   Environment environment;
   environment.channels_per_net_peer = 8;
-  REQUIRE(over_network(Version::V2_28, 16, 2, environment).per_peer == 8);
+  REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels_per_peer == 8);
   environment.p2p_max_peers = 8;
-  REQUIRE(over_network(Version::V2_30, 80, 10, environment).per_peer == 8);
+  REQUIRE(over_network(Version::V2_30, 80, 10, environment).p2p_channels_per_peer == 8);
   environment.max_p2p_channels = 4;
-  REQUIRE(over_network(Version::V2_28, 16, 2, environment).channels == 4);
-  REQUIRE(over_network(Version::V2_28, 16, 2, environment).per_peer == 4);
+  REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels == 4);
+  REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels_per_peer == 4);
   environment.min_p2p_channels = 33;
-  REQUIRE(over_network(Version::V2_28, 16, 2, environment).channels == 64);
+  REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels == 64);
   Communicator pcie;
   pcie.ranks = 4;
   pcie.nodes = 1;
   pcie.channels = 2;
-  REQUIRE(point_to_point_channels(pcie, {kPcie}, {}).per_peer == 2);
+  set_up_point_to_point(pcie, {kPcie}, {});
+  REQUIRE(pcie.p2p_channels_per_peer == 2);
 }
 
 TEST_CASE("chunks of sends: NVLink, PCIe, network, and shorter for short messages", "[nccl][p2p]") {
@@ -99,7 +99,8 @@ TEST_CASE("chunks of sends: NVLink, PCIe, network, and shorter for short message
     made.nodes = nodes;
     made.min_compute_capability = capability;
     made.cpu = cpu;
-    return point_to_point_chunk(made, nvlink, environment);
+    set_up_point_to_point(made, {nvlink ? kH100Peer : kPcie}, environment);
+    return made.p2p_chunk;
   };
   REQUIRE(chunk(1, true, 90, CpuKind::Intel) == kib(512));
   REQUIRE(chunk(1, false, 90, CpuKind::Intel) == kib(128));

@@ -37,16 +37,17 @@ TEST_CASE("rows of the example tuner plugin are read", "[nccl][tuner]") {
 
 TEST_CASE("the first row that fits in all columns is found", "[nccl][tuner]") {
   const TunerTable table = TunerTable::parse(kTable, "tuner.csv");
-  TunerCall call{
-      .function = Function::AllReduce, .bytes = kib(64), .nodes = 2, .ranks = 16, .operations = 1};
-  REQUIRE(table.find(call) == table.rows().data());
-  call.bytes = Bytes(65'537);
-  REQUIRE(table.find(call) == nullptr);
-  call.bytes = kib(64);
-  call.ranks = 8;
-  REQUIRE(table.find(call) == nullptr);
-  call.operations = 4;
-  REQUIRE(table.find(call) == nullptr);  // For registered buffers alone.
+  Communicator communicator;
+  communicator.nodes = 2;
+  communicator.ranks = 16;
+  const auto find = [&](Bytes bytes, int operations) {
+    return table.find(communicator, Function::AllReduce, bytes, operations);
+  };
+  REQUIRE(find(kib(64), 1) == table.rows().data());
+  REQUIRE(find(Bytes(65'537), 1) == nullptr);
+  communicator.ranks = 8;
+  REQUIRE(find(kib(64), 1) == nullptr);
+  REQUIRE(find(kib(64), 4) == nullptr);  // For registered buffers alone.
 }
 
 TEST_CASE("mistakes in the table have file, line and column", "[nccl][tuner]") {

@@ -130,11 +130,11 @@ TEST_CASE("sockets between nodes with one GPU", "[nccl][tuning]") {
 
 // From a public log of NCCL 2.29.7: two hosts of one RTX 5090 on sockets of 20 Gb/s.
 TEST_CASE("what is switched off keeps its latency", "[nccl][tuning]") {
-  TuningInput input = socket_1gpu(2).input;
+  Communicator input = socket_1gpu(2).input;
   input.min_compute_capability = 120;
-  input.greatest_compute_capability = 120;
-  input.graphs.ring.channel_count = 2;
-  input.graphs.tree.channel_count = 2;
+  input.max_compute_capability = 120;
+  input.aligned.ring.channel_count = 2;
+  input.aligned.tree.channel_count = 2;
   const TuningTable table = make_tuning_table(input, {});
   const auto cells = [&](Function function, Algorithm algorithm) {
     std::string text;
@@ -196,7 +196,7 @@ TEST_CASE("releases differ where their constants do", "[nccl][tuning]") {
 
 TEST_CASE("LL128 needs near paths and equal GPUs unless it is forced", "[nccl][tuning]") {
   TunedMachine machine = a100_node();
-  machine.input.greatest_compute_capability = 90;
+  machine.input.max_compute_capability = 90;
   REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == "15.0/50.1 - 56.0/137.1");
   Environment environment;
   environment.selection.set_protocols("LL128");
@@ -211,10 +211,9 @@ TEST_CASE("LL128 needs near paths and equal GPUs unless it is forced", "[nccl][t
 TEST_CASE("CollNet is there when network, variable and number of nodes allow it",
           "[nccl][tuning]") {
   TunedMachine machine = h100_400g(2);
-  machine.input.collnet = true;
-  machine.input.graphs.collnet_chain =
+  machine.input.aligned.collnet_chain =
       found_graph(GraphPattern::Tree, 8, 48, 48, PathType::Nvl, PathType::Pix);
-  machine.input.graphs.collnet_direct =
+  machine.input.aligned.collnet_direct =
       found_graph(GraphPattern::CollNetDirect, 8, 40, 48, PathType::Nvl, PathType::Pix);
   Environment environment;
   REQUIRE(all_reduce_tuning(machine, Algorithm::CollNetChain) == "- - -");
@@ -269,7 +268,7 @@ TEST_CASE("POWER CPUs make trees over PCIe as slow as rings", "[nccl][tuning]") 
 
 TEST_CASE("latency of the NIC counts for each hop, and twice for Simple", "[nccl][tuning]") {
   TunedMachine machine = h100_400g(2);
-  machine.input.graphs.ring.latency_inter = 10.0;
+  machine.input.aligned.ring.latency_inter = 10.0;
   REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == "60.0/20.8 95.2/156.6 171.6/204.8");
 }
 

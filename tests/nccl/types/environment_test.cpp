@@ -26,8 +26,7 @@ TEST_CASE("variables of NCCL set their fields", "[nccl][environment]") {
   REQUIRE(environment.net_gdr_level == PathType::Pxb);
   REQUIRE(environment.simple_buffer == mib(8));
   REQUIRE(environment.p2p_read == true);
-  REQUIRE(environment.net_devices ==
-          NetDevicesPolicy{.kind = NetDevicesPolicy::Kind::Max, .max = 2});
+  REQUIRE(environment.max_nets_per_gpu == 2);
   REQUIRE(environment.thread_thresholds == std::vector<std::int64_t>{8, 16, 64});
   REQUIRE_FALSE(environment.nvls_channels);
   REQUIRE_FALSE(environment.selection.allows(Function::AllReduce, Algorithm::Tree));
