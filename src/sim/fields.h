@@ -324,8 +324,8 @@ struct List {
 template <typename Kind>
 List(Kind) -> List<Kind>;
 
-// A mapping from free names to values of one kind; the member is a std::map, or a vector of pairs in
-// the order of the file.
+// A mapping from free names to values of one kind; the member is a std::map, or a vector of pairs
+// in the order of the file.
 template <typename Kind>
 struct Named {
   Kind of;

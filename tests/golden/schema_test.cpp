@@ -14,6 +14,7 @@
 
 #include "calibration/fit/intervals.h"
 #include "calibration/measured/measurement.h"
+#include "calibration/measured/memory_measurement.h"
 #include "calibration/predict/budgets.h"
 #include "calibration/predict/profile_constants.h"
 #include "calibration/predict/validation_case.h"
@@ -78,6 +79,8 @@ std::vector<Kind> kinds() {
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
       {"training-table", "Measured training steps",
        schema_of<TrainingTable>(training_table_fields)},
+      {"measured-memory", "Measured memory of GPUs in training",
+       schema_of<MemoryMeasurements>(memory_fields)},
       {"training-case", "Measured training steps and what they ran on",
        schema_of<std::monostate>(
            [](Fields& fields, std::monostate&) { training_case_fields(fields); })},

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <string_view>
 
 #include "sim/config.h"
 
@@ -17,66 +17,59 @@ constexpr std::array<std::string_view, 3> kLevels{"allocated", "reserved", "devi
 constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
 constexpr std::int64_t kMax = 1 << 24;
 
-int whole_or(const ConfigNode& node, std::string_view key, int min) {
-  const auto found = node.optional(key);
-  return found ? static_cast<int>(found->as_integer(min, kMax)) : min;
-}
+constexpr Number kMemory{.min = 0.0, .max = 1e6};
 
-ParallelPlan read_plan(const ConfigNode& node) {
-  const auto sequence_parallel = node.optional("sequence_parallel");
-  const auto recompute = node.optional("recompute");
-  return {
-      .tensor = whole_or(node, "tensor", 1),
-      .has_sequence_parallelism = sequence_parallel && sequence_parallel->as_bool(),
-      .context = whole_or(node, "context", 1),
-      .pipeline = whole_or(node, "pipeline", 1),
-      .schedule = pipeline_schedules()[node.choice_or_first("schedule", pipeline_schedule_names())],
-      .chunks = whole_or(node, "chunks", 1),
-      .data = whole_or(node, "data", 1),
-      .expert = whole_or(node, "expert", 1),
-      .zero_stage = whole_or(node, "zero", 0),
-      .micro_batch = node.required("micro_batch").as_integer(1, kMax),
-      .global_batch = node.required("global_batch").as_integer(1, kMax),
-      .sequence = node.required("sequence").as_integer(1, kMax),
-      .recompute =
-          recompute ? static_cast<Recompute>(recompute->as_choice(kRecomputes)) : Recompute::None};
-}
-
-void read_stage_layers(const ConfigNode& node, const Model& model, ParallelPlan& plan) {
-  if (const auto found = node.optional("stage_layers")) {
-    for (const ConfigNode& item : found->items()) {
-      plan.stage_layers.push_back(static_cast<int>(item.as_integer(0, kMax)));
-    }
-    check_stage_layers(plan, model);
-    return;
-  }
+// Layers are given to stages, or all stages have as many.
+void check_stages(const ConfigNode& node, const Model& model, const ParallelPlan& plan) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
-  if (model.layers.size() % stages != 0) {
+  if (!plan.stage_layers.empty()) {
+    check_stage_layers(plan, model);
+  } else if (model.layers.size() % stages != 0) {
     node.fail(fmt::format("stage_layers, as {} stages do not divide {} layers", stages,
                           model.layers.size()),
               "none");
   }
 }
 
-MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Model>& models,
-                        const std::string& settings, double unit) {
-  const ConfigNode name = node.required("model");
-  const auto model = models.find(name.as_string());
-  if (model == models.end()) {
-    name.fail("one of the models of the file", name.as_string());
-  }
-  MeasuredMemory row{.id = node.required("id").as_string(),
-                     .model = model->second,
-                     .plan = read_plan(node),
-                     .settings = settings,
-                     .measured = {}};
-  read_stage_layers(node, row.model, row.plan);
-  if (const auto own = node.optional("settings")) {
-    row.settings = own->as_string();
-  }
-  constexpr double kMaxMemory = 1e6;
-  row.measured = Bytes(std::llround(node.required("memory").as_number(0.0, kMaxMemory) * unit));
-  return row;
+void row_fields(Fields& fields, MeasuredMemory& row, const MemoryMeasurements& file) {
+  constexpr Whole kDegree{1, kMax};
+  const std::vector<std::string_view> schedules = pipeline_schedule_names();
+  const auto schedule = [&](const ConfigNode& node) {
+    return pipeline_schedules()[node.as_choice(schedules)];
+  };
+  const auto bytes = [&](const ConfigNode& node) {
+    return Bytes(std::llround(kMemory.value(node) * file.unit));
+  };
+  ParallelPlan& plan = row.plan;
+  std::string model;
+  row.settings = file.settings;
+  fields.required("id", row.id, Text{}, "Name of the row.");
+  fields.required("model", model, Text{}, "A key of `models`.");
+  fields.optional("tensor", plan.tensor, kDegree, "Tensor ranks: 1.");
+  fields.optional("sequence_parallel", plan.has_sequence_parallelism, Flag{},
+                  "Sequence parallelism.");
+  fields.optional("context", plan.context, kDegree, "Context ranks: 1.");
+  fields.optional("pipeline", plan.pipeline, kDegree, "Pipeline ranks: 1.");
+  fields.optional("schedule", plan.schedule, Via{Choice{schedules}, schedule}, "Its schedule.");
+  fields.optional("chunks", plan.chunks, kDegree, "Chunks of a pipeline rank: 1.");
+  fields.optional("data", plan.data, kDegree, "Data ranks: 1.");
+  fields.optional("expert", plan.expert, kDegree, "Expert ranks: 1.");
+  fields.optional("zero", plan.zero_stage, Whole{0, kMax}, "Stage of ZeRO: 0.");
+  fields.required("micro_batch", plan.micro_batch, kDegree, "Sequences of a micro-batch.");
+  fields.required("global_batch", plan.global_batch, kDegree, "Sequences of a step.");
+  fields.required("sequence", plan.sequence, kDegree, "Tokens of a sequence.");
+  fields.optional("recompute", plan.recompute, Choice{kRecomputes}, "Recomputation.");
+  fields.optional("stage_layers", plan.stage_layers, List{Whole{0, kMax}}, "Layers of stages.");
+  fields.optional("settings", row.settings, Text{}, "Instead of the file's.");
+  fields.required("memory", row.measured, Via{kMemory, bytes}, "Of the fullest rank.");
+  fields.check([&](const ConfigNode& node) {
+    const auto known = file.models.find(model);
+    if (known == file.models.end()) {
+      node.required("model").fail("one of the models of the file", model);
+    }
+    row.model = known->second;
+    check_stages(node, row.model, plan);
+  });
 }
 
 // The use at that level.
@@ -94,28 +87,32 @@ Bytes at_level(const MemoryUse& use, MemoryLevel level) {
 
 }  // namespace
 
-MemoryMeasurements load_memory_measurements(const std::filesystem::path& file) {
-  ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
-  MemoryMeasurements measurements{
-      .source = root.required("source").as_string(),
-      .level = static_cast<MemoryLevel>(root.required("level").as_choice(kLevels)),
-      .rows = {}};
+void memory_fields(Fields& fields, MemoryMeasurements& file) {
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-  const double unit = root.required("unit").as_choice(kUnits) == 0 ? 1e9 : kGib;
-  const std::string settings = root.required("settings").as_string();
-  std::map<std::string, Model> models;
-  for (const auto& [name, node] : root.required("models").entries()) {
-    models.emplace(name, read_model(node, name));
+  const auto unit = [](const ConfigNode& node) { return node.as_choice(kUnits) == 0 ? 1e9 : kGib; };
+  const auto row = [&](Fields& inner, MeasuredMemory& one) { row_fields(inner, one, file); };
+  fields.required("source", file.source, Text{}, "Where the rows are from.");
+  fields.required("level", file.level, Choice{kLevels}, "Which memory was measured.");
+  fields.required("unit", file.unit, Via{Choice{kUnits}, unit}, "Unit of the figures.");
+  fields.required("settings", file.settings, Text{}, "What software keeps in memory.");
+  fields.required("models", file.models, Named{Group{model_fields}}, "Models, as in their files.");
+  for (auto& [name, model] : file.models) {
+    model.name = name;
   }
-  for (const ConfigNode& node : root.required("rows").items()) {
-    measurements.rows.push_back(read_row(node, models, settings, unit));
-  }
-  if (measurements.rows.empty()) {
-    root.required("rows").fail("at least one row", "none");
-  }
+  fields.required("rows", file.rows, List{Group{row}}, "What was measured.");
+  fields.check([&](const ConfigNode& node) {
+    if (file.rows.empty()) {
+      node.required("rows").fail("at least one row", "none");
+    }
+  });
+}
+
+MemoryMeasurements load_memory_measurements(const std::filesystem::path& path) {
+  ConfigDocument document = ConfigDocument::load(path);
+  MemoryMeasurements file;
+  read_fields(document.root(), file, memory_fields);
   document.finish();
-  return measurements;
+  return file;
 }
 
 Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {

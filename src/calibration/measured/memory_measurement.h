@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -33,11 +35,16 @@ struct MeasuredMemory {
 struct MemoryMeasurements {
   std::string source;
   MemoryLevel level = MemoryLevel::Allocated;
+  double unit = 1.0;     // Bytes.
+  std::string settings;  // Settings of rows that name none.
+  std::map<std::string, Model> models;
   std::vector<MeasuredMemory> rows;
 };
 
+void memory_fields(Fields& fields, MemoryMeasurements& file);
+
 // Throws ConfigError with file, line and column.
-[[nodiscard]] MemoryMeasurements load_memory_measurements(const std::filesystem::path& file);
+[[nodiscard]] MemoryMeasurements load_memory_measurements(const std::filesystem::path& path);
 
 // Returns the memory of the fullest rank.
 [[nodiscard]] Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level);

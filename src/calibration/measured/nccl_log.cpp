@@ -293,7 +293,7 @@ class Surroundings {
     }
   }
 
-  MeasuredTable said_;  // What lines say of the whole run.
+  MeasuredTable said_;  // Lines say this of the whole run.
   std::set<Operation> mentioned_;
   std::string_view version_;
   std::size_t device_lines_ = 0;

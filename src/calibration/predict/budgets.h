@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budgets: the errors that validation may not exceed, one set for each class of systems, or source of
-// training steps and generation, and one for all. They only go down: recording keeps what was there
-// where it is lower.
+// Budgets: the errors that validation may not exceed, one set for each class of systems, or source
+// of training steps and generation, and one for all. They only go down: recording keeps what was
+// there where it is lower.
 #pragma once
 
 #include <filesystem>
