@@ -118,7 +118,7 @@ class LossySimulation {
           buffers_.try_emplace(node, SharedBufferSettings{.size = options.buffer}, count, 1U)
               .first->second;
       for (std::uint32_t port = 0; port < count; ++port) {
-        buffer.set_egress(port, 0, {.kind = BufferThreshold::Kind::Dynamic, .alpha_exponent = 0});
+        buffer.set_egress(port, 0, 0);
       }
     }
     run_.arrivals.resize(traffic.messages.size());
@@ -423,7 +423,7 @@ class LossySimulation {
               .admit(
                   {.in_port = number_of(back_of(way[packet.hop - 1])), .out_port = number_of(out)},
                   frame_of(packet))
-              .accepted()) {
+              .accepted) {
         port.queue.push_back(packet);
       } else {
         ++run_.drops;
