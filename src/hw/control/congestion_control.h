@@ -85,11 +85,6 @@ class SenderControl {
     return visit_control(
         state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::has_credit(flow); });
   }
-  // When rate() may change if nothing comes in; SimTime::max() if it will not.
-  [[nodiscard]] SimTime deadline() const {
-    return visit_control(
-        state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::deadline(flow); });
-  }
 
   // The algorithm itself, for traces: nullptr if it is another one.
   template <typename Algorithm>

@@ -135,7 +135,6 @@ struct ControlDefaults {
   static bool pauses(const auto& /*flow*/) { return false; }
   static Bytes window(const auto& /*flow*/, const PortTerms& /*port*/) { return kUnlimitedWindow; }
   static bool has_credit(const auto& /*flow*/) { return true; }
-  static SimTime deadline(const auto& /*flow*/) { return SimTime::max(); }
 };
 
 }  // namespace trainyard

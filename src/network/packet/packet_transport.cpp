@@ -403,7 +403,7 @@ Packet PacketTargets::on_way_back(const ReceivingEnd& end, std::uint32_t id, Pic
 void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                 PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&
-      end.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_), SimTime(time))) {
+      end.notification.on_marked(SimTime(cnp_interval_), SimTime(time))) {
     ++end.cnps;
     ++notes.counts.cnps;
     answers.add(on_way_back(end, packet.connection, time,
