@@ -297,9 +297,9 @@ class LossySimulation {
     for (std::size_t id = 0; id < ends_.size(); ++id) {
       LossyEnds& ends = ends_[id];
       if (ends.sender && ends.sender->deadline() == now) {
-        static_cast<void>(ends.sender->on_timeout(options_.retry));
+        ends.sender->on_timeout(options_.retry);
       } else if (!ends.sender && ends.selective_sender->deadline() == now) {
-        static_cast<void>(ends.selective_sender->on_timeout(ends.selective));
+        ends.selective_sender->on_timeout(ends.selective);
       } else {
         continue;
       }
@@ -317,7 +317,7 @@ class LossySimulation {
       ends.heard = packet.label + 1;
     }
     if (ends.sender && packet.is_nak) {
-      static_cast<void>(ends.sender->on_nak(options_.retry, packet.expected, now));
+      ends.sender->on_nak(options_.retry, packet.expected, now);
     } else if (ends.sender) {
       ends.sender->on_ack(options_.retry, packet.expected, now);
     } else if (packet.is_nak) {
