@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "hw/switch/link_credits.h"
+#include "hw/packet/rdma_packet.h"
 #include "network/packet/packet_worker.h"
 #include "sim/check.h"
 #include "sim/config_error.h"

@@ -56,9 +56,8 @@ void PacketFabric::set_sizes() {
 }
 
 std::int64_t PacketFabric::wire_of(std::int64_t payload, bool first) const {
-  const bool is_write = options_.verb == RdmaVerb::Write;
-  const RdmaOpcode opcode =
-      is_write ? (first ? RdmaOpcode::WriteOnly : RdmaOpcode::WriteLast) : RdmaOpcode::SendOnly;
+  const bool names_memory = first && options_.verb == RdmaVerb::Write;
+  const RdmaOpcode opcode = names_memory ? RdmaOpcode::WriteOnly : RdmaOpcode::SendOnly;
   return wire_bytes(options_.framing, opcode, Bytes(payload)).count() + sizes_.stamps;
 }
 
