@@ -265,19 +265,15 @@ bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {
     if (has_nothing || fits(id, start)) {
       return true;  // The caller that takes the turn looks once more whether there is anything.
     }
+    // It leaves the line until there is room for its next packet.
     static_cast<void>(source.take(start));
-    put_aside(id);
+    if (reliable_.empty()) {
+      ends_[id].is_blocked = true;
+    } else {
+      ends_[id].is_in_line = false;
+    }
   }
   return false;
-}
-
-// It leaves the line until there is room for its next packet.
-void PacketSenders::put_aside(std::uint32_t id) {
-  if (reliable_.empty()) {
-    ends_[id].is_blocked = true;
-  } else {
-    ends_[id].is_in_line = false;
-  }
 }
 
 // A packet began at `start`.

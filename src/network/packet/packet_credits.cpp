@@ -54,7 +54,8 @@ Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t i
   if (ports_[before].credits == kNoIndex) {
     return kNeverTime;
   }
-  return time_on_line(ports_[index], wire_of(0, false)) + credits_[ports_[before].credits].flight;
+  return time_on_line(ports_[index], sizes_, wire_of(0, false)) +
+         credits_[ports_[before].credits].flight;
 }
 
 // A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their

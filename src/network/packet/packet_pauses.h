@@ -39,8 +39,7 @@ class PortGuard {
 
   // The port is stopped at `now`, or goes on, having been stopped since `since`; times do not fall.
   // It has begun to send so many packets.
-  void on_pause(Picoseconds now, std::uint64_t packets);
-  void on_resume(Picoseconds now, Picoseconds since, std::uint64_t packets);
+  void on_change(Picoseconds now, bool was_paused, Picoseconds since, std::uint64_t packets);
 
   // The state of the port when it is polled.
   struct Polled {
@@ -66,8 +65,6 @@ class PortGuard {
   std::uint64_t storms = 0;
 
  private:
-  void roll(Picoseconds now, bool is_paused, std::uint64_t packets);
-
   WatchdogSettings settings_;
   PauseWatchdog dog_;
   // The interval in which something has changed last.

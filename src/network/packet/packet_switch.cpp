@@ -422,7 +422,7 @@ void PacketWorker::send_pause(Port& port, Picoseconds start) {
   if (port.node != kNoIndex) {
     --switches_[port.node].to_send;
   }
-  const Picoseconds end = start + time_on_line(port, kPfcWireBytes.count());
+  const Picoseconds end = start + time_on_line(port, sizes_, kPfcWireBytes.count());
   port.free_at = end;
   port.counters.bytes += static_cast<std::uint64_t>(kPfcWireBytes.count());
   const Picoseconds time = end + port.pause_delay;

@@ -97,10 +97,8 @@ class PacketSenders {
   [[nodiscard]] const SendingEnd& end(std::uint32_t connection) const { return ends_[connection]; }
   // Returns the payload of messages that have left, and of the one that leaves.
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
-  // Returns the rate to which it is limited: as of its last packet, or at `time`, and not above its
-  // line.
+  // Returns the rate to which it is limited at `time`, not above its line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
-  [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
   // Adds the payload of messages that left, by port.
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
   // Returns the control of the senders if it is a profile.
@@ -124,7 +122,6 @@ class PacketSenders {
   Picoseconds add_controlled(const PacketPath& path, std::uint64_t rate);
   [[nodiscard]] bool fits(std::uint32_t connection, Picoseconds time);
   [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
-  void put_aside(std::uint32_t connection);
   void pace_controlled(const Port& port, const Packet& packet, Picoseconds start);
   void repace(std::uint32_t connection, Picoseconds time);
   void resume(std::uint32_t connection, Picoseconds time);

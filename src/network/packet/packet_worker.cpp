@@ -183,12 +183,8 @@ void PacketWorker::admit_pause(Port& port, std::uint32_t index, const Due& due) 
     port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
   }
   if (port.guard != kNoIndex) [[unlikely]] {
-    PortGuard& guard = fabric_.guards()[port.guard];
-    if (stop) {
-      guard.on_pause(due.time, port.counters.packets);
-    } else {
-      guard.on_resume(due.time, port.paused_since, port.counters.packets);
-    }
+    fabric_.guards()[port.guard].on_change(due.time, was_paused, port.paused_since,
+                                           port.counters.packets);
     arm_guard(port, index, due.time);
   }
 }

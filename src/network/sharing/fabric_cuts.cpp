@@ -42,11 +42,6 @@ void FabricCuts::find_regions() {
   }
 }
 
-bool FabricCuts::is_in_fabric(LinkId id) const {
-  const Link& link = topology_.link(id);
-  return graph_.index_of(link.source) || graph_.index_of(link.target);
-}
-
 std::optional<FabricCuts::Cut> FabricCuts::cut_of(LinkId id) const {
   const Link& link = topology_.link(id);
   const auto source = graph_.index_of(link.source);
@@ -70,11 +65,12 @@ double FabricCuts::rate(const Load& load) const {
   std::map<Cut, double> weights;
   double min = std::numeric_limits<double>::infinity();
   for (const LinkWeight& one : load) {
+    const Link& link = topology_.link(one.link);
     if (const std::optional<Cut> cut = cut_of(one.link)) {
       weights[*cut] += one.weight;
-    } else if (!is_in_fabric(one.link)) {
-      const Bandwidth bandwidth = topology_.link(one.link).spec.bandwidth;
-      min = std::min(min, static_cast<double>(bandwidth.bits_per_second()) / one.weight);
+    } else if (!graph_.index_of(link.source) && !graph_.index_of(link.target)) {
+      const auto bits = static_cast<double>(link.spec.bandwidth.bits_per_second());
+      min = std::min(min, bits / one.weight);
     }
   }
   for (const auto& [cut, weight] : weights) {

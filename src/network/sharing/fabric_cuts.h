@@ -38,7 +38,6 @@ class FabricCuts {
   using Cut = std::tuple<std::optional<std::uint32_t>, std::uint32_t, bool>;
 
   void find_regions();
-  [[nodiscard]] bool is_in_fabric(LinkId id) const;
   [[nodiscard]] std::optional<Cut> cut_of(LinkId id) const;
 
   const Topology& topology_;
