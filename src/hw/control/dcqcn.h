@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "hw/control/control_terms.h"
@@ -60,8 +61,7 @@ class DcqcnReaction {
   enum class Event : std::uint8_t { None, Cut, Timer, Bytes };
 
   // Starts at the line rate, or at `rate` bits per second, without a limiter until the first CNP.
-  explicit DcqcnReaction(const DcqcnSettings& settings);
-  DcqcnReaction(const DcqcnSettings& settings, double rate);
+  explicit DcqcnReaction(const DcqcnSettings& settings, std::optional<double> rate = {});
 
   // A CNP has come. What expires at the same instant comes after it.
   void on_cnp(SimTime now);

@@ -47,16 +47,12 @@ inline constexpr std::int64_t kVariantCrcBytes = 2;
 // the reserved bytes of a CNP.
 inline constexpr std::array<std::int64_t, 4> kExtensionBytes{0, 16, 4, 16};
 
-// The payload with its padding to whole words of four bytes.
-[[nodiscard]] constexpr std::int64_t padded(Bytes payload) {
-  return (payload.count() + 3) / 4 * 4;
-}
-
 // The frame or packet itself. RoCEv2: from the Ethernet header to the FCS, at least 64, which is
 // what a switch stores. InfiniBand: from the LRH to the VCRC, which is what credits count.
 [[nodiscard]] constexpr Bytes frame_bytes(RdmaLink link, RdmaOpcode opcode, Bytes payload) {
-  const std::int64_t transport = kBthBytes + kExtensionBytes[static_cast<std::size_t>(opcode)] +
-                                 padded(payload) + kInvariantCrcBytes;
+  const std::int64_t padded = (payload.count() + 3) / 4 * 4;  // To whole words of four bytes.
+  const std::int64_t transport =
+      kBthBytes + kExtensionBytes[static_cast<std::size_t>(opcode)] + padded + kInvariantCrcBytes;
   if (link == RdmaLink::InfiniBand) {
     return Bytes(kLocalRouteBytes + transport + kVariantCrcBytes);
   }

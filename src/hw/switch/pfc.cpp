@@ -70,10 +70,6 @@ Bytes sonic_headroom(Bandwidth rate, double metres, Bytes mtu) {
   return kib(static_cast<std::int64_t>(std::ceil((kLosslessMtu + flight * kWorstPacking) / kUnit)));
 }
 
-Bytes ns3_headroom(Bandwidth rate, SimTime delay) {
-  return Bytes(carried(rate, delay, 3, false));
-}
-
 Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms) {
   constexpr double kMetresPerSecond = 2e8;
   switch (rule) {
@@ -82,7 +78,7 @@ Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms) {
     case HeadroomRule::Sonic:
       return sonic_headroom(terms.rate, terms.delay.seconds() * kMetresPerSecond, terms.mtu);
     case HeadroomRule::Ns3:
-      return ns3_headroom(terms.rate, terms.delay);
+      return Bytes(carried(terms.rate, terms.delay, 3, false));
   }
   CHECK(false, "unknown rule of headroom");
 }

@@ -43,11 +43,9 @@ struct HeadroomTerms {
 // packing into cells, in units of 1 KiB, for ports of an MTU of 9,100 B or, if that is more, `mtu`.
 [[nodiscard]] Bytes sonic_headroom(Bandwidth rate, double metres, Bytes mtu = {});
 
-// The rule of alibaba-edu/High-Precision-Congestion-Control: three times rate x delay. Enough only
-// where the other side stops in no time.
-[[nodiscard]] Bytes ns3_headroom(Bandwidth rate, SimTime delay);
-
-// The rules of headroom; headroom_by() applies one of them.
+// The rules of headroom; headroom_by() applies one of them. Ns3 is that of
+// alibaba-edu/High-Precision-Congestion-Control: three times rate x delay. Enough only where the
+// other side stops in no time.
 enum class HeadroomRule : std::uint8_t { Standard, Sonic, Ns3 };
 [[nodiscard]] Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms);
 

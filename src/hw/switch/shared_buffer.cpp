@@ -48,20 +48,4 @@ void SharedBuffer::share_out() {
   CHECK(shared_size_ >= 0, "reserves and headroom are more than the buffer");
 }
 
-Bytes SharedBuffer::ingress_bytes(std::uint32_t port, std::uint32_t priority) const {
-  return Bytes(groups_[index(port, priority)].ingress);
-}
-
-Bytes SharedBuffer::headroom_bytes(std::uint32_t port, std::uint32_t priority) const {
-  return Bytes(groups_[index(port, priority)].headroom);
-}
-
-Bytes SharedBuffer::threshold(std::uint32_t port, std::uint32_t priority) const {
-  return Bytes(threshold_at(groups_[index(port, priority)].limits.alpha, free()));
-}
-
-bool SharedBuffer::is_paused(std::uint32_t port, std::uint32_t priority) const {
-  return groups_[index(port, priority)].paused;
-}
-
 }  // namespace trainyard

@@ -85,11 +85,16 @@ class SharedBuffer {
   // The packet has left. Whether to tell the sender of its group to go on.
   bool release(const BufferPlace& place, Bytes packet);
 
-  [[nodiscard]] Bytes ingress_bytes(std::uint32_t port, std::uint32_t priority) const;
-  [[nodiscard]] Bytes headroom_bytes(std::uint32_t port, std::uint32_t priority) const;
+  [[nodiscard]] Bytes ingress_bytes(std::uint32_t port, std::uint32_t priority) const {
+    return Bytes(groups_[index(port, priority)].ingress);
+  }
+  [[nodiscard]] Bytes headroom_bytes(std::uint32_t port, std::uint32_t priority) const {
+    return Bytes(groups_[index(port, priority)].headroom);
+  }
   // T of the group now.
-  [[nodiscard]] Bytes threshold(std::uint32_t port, std::uint32_t priority) const;
-  [[nodiscard]] bool is_paused(std::uint32_t port, std::uint32_t priority) const;
+  [[nodiscard]] Bytes threshold(std::uint32_t port, std::uint32_t priority) const {
+    return Bytes(threshold_at(groups_[index(port, priority)].limits.alpha, free()));
+  }
   [[nodiscard]] Bytes shared_used() const { return Bytes(shared_used_); }
   [[nodiscard]] Bytes stored() const { return Bytes(stored_); }
 

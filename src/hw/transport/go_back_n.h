@@ -92,9 +92,6 @@ class GoBackNSender {
   [[nodiscard]] bool has_failed() const { return has_failed_; }
   [[nodiscard]] Psn oldest() const { return oldest_; }
   [[nodiscard]] Psn next() const { return next_; }
-  [[nodiscard]] std::int64_t in_flight() const {
-    return static_cast<std::int64_t>(next_ - oldest_);
-  }
   [[nodiscard]] std::int64_t resent() const { return resent_; }
 
  private:

@@ -91,9 +91,8 @@ class PacketFabric {
   [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return switches_; }
   [[nodiscard]] std::vector<SwitchLoad>& loads() { return loads_; }  // Loads by switch.
   [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
-  [[nodiscard]] std::vector<LinkCredits>& credits() {
-    return credits_;
-  }  // Credits of the links that have them.
+  // Credits of the links that have them.
+  [[nodiscard]] std::vector<LinkCredits>& credits() { return credits_; }
   [[nodiscard]] const std::vector<LinkCredits>& credits() const { return credits_; }
   // The routes of connections whose path changes.
   [[nodiscard]] PacketRoutes& routes() { return routes_; }

@@ -50,9 +50,10 @@ TEST_CASE("headroom by the rules of SONiC and of the ns-3 model is the golden on
   }
   const GoldenTable ns3(section.required("hpcc_ns3_variant"));
   for (std::size_t row = 0; row < ns3.rows(); ++row) {
-    REQUIRE(
-        ns3_headroom(rate_of(ns3, row), nanoseconds(ns3.integer(row, "link_delay_ns"))).count() ==
-        ns3.integer(row, "headroom_bytes"));
+    REQUIRE(headroom_by(HeadroomRule::Ns3, {.rate = rate_of(ns3, row),
+                                            .delay = nanoseconds(ns3.integer(row, "link_delay_ns")),
+                                            .mtu = {}})
+                .count() == ns3.integer(row, "headroom_bytes"));
   }
 }
 
