@@ -19,16 +19,6 @@ Load without_fabric(const Topology& topology, const Load& load) {
 }
 
 FabricCuts::FabricCuts(const Topology& topology) : topology_(topology), graph_(topology) {
-  find_regions();
-  for (std::uint32_t id = 0; id < topology.link_count(); ++id) {
-    if (const std::optional<Cut> cut = cut_of(LinkId(id))) {
-      bits_per_second_[*cut] +=
-          static_cast<double>(topology.link(LinkId(id)).spec.bandwidth.bits_per_second());
-    }
-  }
-}
-
-void FabricCuts::find_regions() {
   std::uint32_t tiers = 0;
   for (std::uint32_t index = 0; index < graph_.size(); ++index) {
     tiers = std::max(tiers, graph_.tier(index).value_or(0) + 1);
@@ -39,6 +29,12 @@ void FabricCuts::find_regions() {
       const auto target = graph_.tier(edge.target);
       return source && target && std::max(*source, *target) <= tier;
     }));
+  }
+  for (std::uint32_t id = 0; id < topology.link_count(); ++id) {
+    if (const std::optional<Cut> cut = cut_of(LinkId(id))) {
+      bits_per_second_[*cut] +=
+          static_cast<double>(topology.link(LinkId(id)).spec.bandwidth.bits_per_second());
+    }
   }
 }
 
