@@ -59,7 +59,6 @@ class PortGuard {
   // The next poll that matters after something has changed at `now`: the first at least half an
   // interval later. One before that would see a port that was paused for less than half of it.
   [[nodiscard]] Picoseconds next_poll(Picoseconds now) const;
-  [[nodiscard]] bool in_storm() const { return dog_.in_storm(); }
 
   bool is_armed = false;  // Its next poll is an alarm.
   std::uint64_t storms = 0;

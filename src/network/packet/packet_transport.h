@@ -173,8 +173,7 @@ struct PacketAnswers {
 struct AdaptiveWays {
   std::uint32_t first = 0;
   std::uint32_t others = 0;
-  std::uint32_t count = 0;
-  std::vector<std::int64_t> packets = {};  // Packets that came by each path.
+  std::vector<std::int64_t> packets;  // Packets that came by each path.
 };
 
 // Models the receiving end: what has come, and the answers, a CNP to a marked packet, and ACKs.
@@ -187,7 +186,7 @@ class PacketTargets {
   // It has several paths: what comes out of order waits.
   void spray(std::uint32_t connection, std::uint32_t number);
   // packet_adaptive.cpp. Switches send its packets by these, or by those of another connection.
-  void add_ways(std::uint32_t connection, const AdaptiveWays& ways);
+  void add_ways(std::uint32_t connection, AdaptiveWays ways);
   void share_ways(std::uint32_t connection, std::uint32_t twin);
   [[nodiscard]] bool has_ways(std::uint32_t connection) const {
     return ends_[connection].ways != kNoIndex;
