@@ -31,10 +31,6 @@ std::int64_t carried(Bandwidth rate, SimTime time, std::int64_t factor, bool up)
 
 }  // namespace
 
-SimTime pause_time(std::int64_t quanta, Bandwidth rate) {
-  return quanta == 0 ? SimTime() : transfer_time(Bytes(quanta * kQuantumBytes), rate);
-}
-
 std::int64_t reaction_quanta(Bandwidth rate) {
   for (const Reaction& reaction : kReactions) {
     if (rate <= gigabits_per_second(reaction.gigabits)) {
@@ -45,7 +41,7 @@ std::int64_t reaction_quanta(Bandwidth rate) {
 }
 
 SimTime reaction_time(Bandwidth rate) {
-  return pause_time(reaction_quanta(rate), rate);
+  return transfer_time(Bytes(reaction_quanta(rate) * kQuantumBytes), rate);
 }
 
 Bytes pfc_headroom(const HeadroomTerms& terms) {

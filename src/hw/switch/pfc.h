@@ -17,9 +17,6 @@ inline constexpr Bytes kPfcWireBytes{84};
 inline constexpr std::int64_t kQuantumBytes = 64;
 inline constexpr std::uint16_t kMaxQuanta = 0xFFFF;
 
-// Returns for how long `quanta` stop a port of this rate.
-[[nodiscard]] SimTime pause_time(std::int64_t quanta, Bandwidth rate);
-
 // Quanta that a port may let pass between a pause frame and the last start of a frame of its own:
 // 802.3 table in 31B.3.7 from 10 to 400 Gb/s as SONiC's buffer templates use it; 800 Gb/s has the
 // value of 400 there, which no edition of 802.3df confirmed. Rates between two take that of the

@@ -39,9 +39,6 @@ std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
 }
 
 IngressLimits PacketFabric::ingress_limits(const Link& link) const {
-  if (!options_.pfc) {
-    return {};
-  }
   const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
   // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
   // packet that triggers XOFF may lie in the headroom itself.
