@@ -59,8 +59,14 @@ inline constexpr std::size_t kMaxIntHops = 8;
 
 // The last INT that ACKs brought of each link of a path.
 struct IntMemory {
+  struct Seen {
+    SimTime time{};
+    std::uint64_t sent_bytes = 0;
+    Bytes queue{};
+    std::uint32_t port = 0;
+  };
   std::uint8_t hops = 0;  // 0: nothing seen yet.
-  std::array<IntHop, kMaxIntHops> seen{};
+  std::array<Seen, kMaxIntHops> seen{};
 };
 
 // The contents of an ACK. Sizes count as the window does; the engine says whether that is wire

@@ -22,13 +22,18 @@ double per_picosecond(Bandwidth rate) {
 }
 
 void remember(IntMemory& memory, std::span<const IntHop> hops) {
-  std::ranges::copy(hops, memory.seen.begin());
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    memory.seen[i] = {.time = hops[i].time,
+                      .sent_bytes = hops[i].sent_bytes,
+                      .queue = hops[i].queue,
+                      .port = hops[i].port};
+  }
   memory.hops = static_cast<std::uint8_t>(hops.size());
 }
 
 bool is_known_path(const IntMemory& memory, std::span<const IntHop> hops) {
   return memory.hops > 0 && std::ranges::equal(hops, std::span(memory.seen).first(memory.hops), {},
-                                               &IntHop::port, &IntHop::port);
+                                               &IntHop::port, &IntMemory::Seen::port);
 }
 
 }  // namespace
@@ -55,13 +60,13 @@ Bandwidth Hpcc::rate() const {
   return std::min(Bandwidth(std::llround(bits)), settings_->line);
 }
 
-SimTime Hpcc::time_between(const IntHop& seen, const IntHop& hop) const {
+SimTime Hpcc::time_between(const Seen& seen, const IntHop& hop) const {
   const SimTime difference = hop.time - seen.time;
   const bool has_wrapped = settings_->wire_counters && difference < SimTime();
   return has_wrapped ? difference + SimTime(kTimeWrap) : difference;
 }
 
-double Hpcc::bytes_between(const IntHop& seen, const IntHop& hop) const {
+double Hpcc::bytes_between(const Seen& seen, const IntHop& hop) const {
   const std::uint64_t difference = hop.sent_bytes - seen.sent_bytes;
   return static_cast<double>(settings_->wire_counters ? difference % kSentWrap : difference);
 }

@@ -55,9 +55,11 @@ class Hpcc {
   [[nodiscard]] int stage() const { return stage_; }
 
  private:
+  using Seen = IntMemory::Seen;
+
   void measure(std::span<const IntHop> hops, const IntMemory& memory);
-  [[nodiscard]] SimTime time_between(const IntHop& seen, const IntHop& hop) const;
-  [[nodiscard]] double bytes_between(const IntHop& seen, const IntHop& hop) const;
+  [[nodiscard]] SimTime time_between(const Seen& seen, const IntHop& hop) const;
+  [[nodiscard]] double bytes_between(const Seen& seen, const IntHop& hop) const;
   void update(bool is_full);
 
   const HpccSettings* settings_;
