@@ -333,7 +333,7 @@ struct Named {
   void read(const Fields& parent, const ConfigNode& node, Value& value) const {
     auto& map = held(value);
     for (const auto& [name, entry] : node.entries()) {
-      if constexpr (requires { map[name]; }) {
+      if constexpr (requires { typename Held<Value>::mapped_type; }) {
         parent.read_value(of, entry, map[name]);
       } else {
         map.emplace_back().first = name;

@@ -95,8 +95,7 @@ class LaneSimulation {
                                       .mtu = frame,
                                       .pipeline = topology_.node(record.target).latency}) +
                         frame,
-            .threshold = {.kind = BufferThreshold::Kind::Dynamic,
-                          .alpha_exponent = options_.alpha_exponent},
+            .alpha = options_.alpha_exponent,
             .resume_offset = options_.resume_offset};
   }
 
@@ -162,9 +161,7 @@ class LaneSimulation {
         if (options_.pfc && classes_.is_lossless(lane)) {
           buffer.set_ingress(port, lane, limits_of(back_of(links[port].value())));
         } else {
-          buffer.set_egress(port, lane,
-                            {.kind = BufferThreshold::Kind::Dynamic,
-                             .alpha_exponent = options_.lossy_alpha_exponent});
+          buffer.set_egress(port, lane, options_.lossy_alpha_exponent);
         }
       }
     }
@@ -269,7 +266,7 @@ class LaneSimulation {
       }
       const BufferPlace place = place_of(packet);
       const Admission admission = buffers_.at(node).admit(place, packet.wire - kLaneAround);
-      if (!admission.accepted()) {
+      if (!admission.accepted) {
         ++run_.drops;
         return;
       }

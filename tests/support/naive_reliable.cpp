@@ -118,7 +118,7 @@ class LossySimulation {
           buffers_.try_emplace(node, SharedBufferSettings{.size = options.buffer}, count, 1U)
               .first->second;
       for (std::uint32_t port = 0; port < count; ++port) {
-        buffer.set_egress(port, 0, {.kind = BufferThreshold::Kind::Dynamic, .alpha_exponent = 0});
+        buffer.set_egress(port, 0, 0);
       }
     }
     run_.arrivals.resize(traffic.messages.size());
@@ -297,9 +297,9 @@ class LossySimulation {
     for (std::size_t id = 0; id < ends_.size(); ++id) {
       LossyEnds& ends = ends_[id];
       if (ends.sender && ends.sender->deadline() == now) {
-        static_cast<void>(ends.sender->on_timeout(options_.retry));
+        ends.sender->on_timeout(options_.retry);
       } else if (!ends.sender && ends.selective_sender->deadline() == now) {
-        static_cast<void>(ends.selective_sender->on_timeout(ends.selective));
+        ends.selective_sender->on_timeout(ends.selective);
       } else {
         continue;
       }
@@ -317,7 +317,7 @@ class LossySimulation {
       ends.heard = packet.label + 1;
     }
     if (ends.sender && packet.is_nak) {
-      static_cast<void>(ends.sender->on_nak(options_.retry, packet.expected, now));
+      ends.sender->on_nak(options_.retry, packet.expected, now);
     } else if (ends.sender) {
       ends.sender->on_ack(options_.retry, packet.expected, now);
     } else if (packet.is_nak) {
@@ -423,7 +423,7 @@ class LossySimulation {
               .admit(
                   {.in_port = number_of(back_of(way[packet.hop - 1])), .out_port = number_of(out)},
                   frame_of(packet))
-              .accepted()) {
+              .accepted) {
         port.queue.push_back(packet);
       } else {
         ++run_.drops;

@@ -31,64 +31,50 @@ class SenderControl {
   }
 
   void on_ack(const AckSignal& ack) {
-    visit_control(
-        state_, [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_ack(flow, ack, *settings_); });
+    visit_control(state_, [&](auto row, auto& flow) { row.on_ack(flow, ack, *settings_); });
   }
   // Any ACK, before what it tells: the path is alive.
   void on_any_ack() {
-    visit_control(state_, []<typename Row>(Row /*row*/, auto& flow) { Row::on_any_ack(flow); });
+    visit_control(state_, [](auto row, auto& flow) { row.on_any_ack(flow); });
   }
   void on_cnp(SimTime now) {
-    visit_control(state_, [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_cnp(flow, now); });
+    visit_control(state_, [&](auto row, auto& flow) { row.on_cnp(flow, now); });
   }
   void on_sent(SimTime now, Bytes size) {
-    visit_control(state_,
-                  [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_sent(flow, now, size); });
+    visit_control(state_, [&](auto row, auto& flow) { row.on_sent(flow, now, size); });
   }
   void on_loss(SimTime now) {  // Found by a NAK or by selective acknowledgement.
-    visit_control(state_, [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_loss(flow, now); });
+    visit_control(state_, [&](auto row, auto& flow) { row.on_loss(flow, now); });
   }
   void on_timeout(SimTime now) {
-    visit_control(state_,
-                  [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_timeout(flow, now); });
+    visit_control(state_, [&](auto row, auto& flow) { row.on_timeout(flow, now); });
   }
   void on_credit(Bytes size) {  // From a CreditPacer.
-    visit_control(state_,
-                  [&]<typename Row>(Row /*row*/, auto& flow) { Row::on_credit(flow, size); });
+    visit_control(state_, [&](auto row, auto& flow) { row.on_credit(flow, size); });
   }
   // There is more to send; only receiver credits need to know.
   void add(Bytes size, Bytes in_flight) {
-    visit_control(state_,
-                  [&]<typename Row>(Row /*row*/, auto& flow) { Row::add(flow, size, in_flight); });
+    visit_control(state_, [&](auto row, auto& flow) { row.add(flow, size, in_flight); });
   }
 
   // The pace at `now`: the next packet may start its wire time at this rate after the last one.
   [[nodiscard]] Bandwidth rate(SimTime now) {
-    return visit_control(state_, [&]<typename Row>(Row /*row*/, auto& flow) {
-      return Row::rate(flow, now, *settings_);
-    });
+    return visit_control(state_,
+                         [&](auto row, auto& flow) { return row.rate(flow, now, *settings_); });
   }
   // Whether the pace represents a window below one packet. Above, ACKs release packets, not time.
   [[nodiscard]] bool pauses() const {
-    return visit_control(
-        state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::pauses(flow); });
+    return visit_control(state_, [](auto row, const auto& flow) { return row.pauses(flow); });
   }
   // The bytes that may be in flight; at least one packet, and kUnlimitedWindow without a window.
   [[nodiscard]] Bytes window() const {
-    return std::max(settings_->packet,
-                    visit_control(state_, [&]<typename Row>(Row /*row*/, const auto& flow) {
-                      return Row::window(flow, *settings_);
+    return std::max(settings_->packet, visit_control(state_, [&](auto row, const auto& flow) {
+                      return row.window(flow, *settings_);
                     }));
   }
   // Whether a packet may go as far as credit is concerned.
   [[nodiscard]] bool has_credit() const {
-    return visit_control(
-        state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::has_credit(flow); });
-  }
-  // When rate() may change if nothing comes in; SimTime::max() if it will not.
-  [[nodiscard]] SimTime deadline() const {
-    return visit_control(
-        state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::deadline(flow); });
+    return visit_control(state_, [](auto row, const auto& flow) { return row.has_credit(flow); });
   }
 
   // The algorithm itself, for traces: nullptr if it is another one.

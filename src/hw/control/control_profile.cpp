@@ -43,14 +43,13 @@ ControlProfile ControlProfile::load(const std::filesystem::path& file) {
 }
 
 ControlSettings ControlProfile::settings(const PortTerms& port) const {
-  return visit_control(rules, [&]<typename Row>(Row /*row*/, const auto& profile) {
-    return ControlSettings{port, Row::settings(profile, port)};
+  return visit_control(rules, [&](auto row, const auto& profile) {
+    return ControlSettings{port, row.settings(profile, port)};
   });
 }
 
 ControlTraits ControlProfile::traits() const {
-  return visit_control(
-      rules, []<typename Row>(Row /*row*/, const auto& profile) { return Row::traits(profile); });
+  return visit_control(rules, [](auto row, const auto& profile) { return row.traits(profile); });
 }
 
 }  // namespace trainyard

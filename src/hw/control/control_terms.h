@@ -4,6 +4,7 @@
 // otherwise. docs/guide/extending.md leads through a new control.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,12 @@ struct PortTerms {
 };
 
 // Line rate x base RTT, at least a packet.
-[[nodiscard]] Bytes bdp(const PortTerms& port);
+[[nodiscard]] inline Bytes bdp(const PortTerms& port) {
+  __extension__ using Wide = __int128;
+  constexpr Wide kBits = Wide{8} * 1'000'000'000'000;
+  const Wide bytes = Wide{port.line.bits_per_second()} * port.base_rtt.picoseconds() / kBits;
+  return std::max(Bytes(static_cast<std::int64_t>(bytes)), port.packet);
+}
 
 // A rate, or one that grows with that of the port.
 struct RateRule {
@@ -30,7 +36,14 @@ struct RateRule {
   Bandwidth per{};  // The port that `rate` is for; 0: any.
 
   // At least 1 bit/s.
-  [[nodiscard]] Bandwidth at(Bandwidth line) const;
+  [[nodiscard]] Bandwidth at(Bandwidth line) const {
+    if (per == Bandwidth(0)) {
+      return rate;
+    }
+    const double factor =
+        static_cast<double>(line.bits_per_second()) / static_cast<double>(per.bits_per_second());
+    return std::max(rate.scaled(factor), Bandwidth(1));
+  }
 };
 
 // INT: what one egress port writes when a packet leaves it.
@@ -105,7 +118,10 @@ struct ControlTraits {
 
   [[nodiscard]] bool needs_acks() const { return packets_per_ack > 0 || bytes_per_ack > Bytes(0); }
   // Packets of `packet` wire bytes that one ACK answers; 0 without ACKs.
-  [[nodiscard]] int packets_for_ack(Bytes packet) const;
+  [[nodiscard]] int packets_for_ack(Bytes packet) const {
+    const std::int64_t whole = (bytes_per_ack + packet - Bytes(1)).count() / packet.count();
+    return bytes_per_ack > Bytes(0) ? static_cast<int>(whole) : packets_per_ack;
+  }
 };
 
 class Fields;
@@ -135,7 +151,6 @@ struct ControlDefaults {
   static bool pauses(const auto& /*flow*/) { return false; }
   static Bytes window(const auto& /*flow*/, const PortTerms& /*port*/) { return kUnlimitedWindow; }
   static bool has_credit(const auto& /*flow*/) { return true; }
-  static SimTime deadline(const auto& /*flow*/) { return SimTime::max(); }
 };
 
 }  // namespace trainyard

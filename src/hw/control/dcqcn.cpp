@@ -75,11 +75,11 @@ void increase_fields(Fields& fields, DcqcnSettings& settings) {
 
 }  // namespace
 
-DcqcnReaction::DcqcnReaction(const DcqcnSettings& settings)
-    : DcqcnReaction(settings, real(settings.line)) {}
-
-DcqcnReaction::DcqcnReaction(const DcqcnSettings& settings, double rate)
-    : settings_(&settings), rate_(rate), target_(rate), alpha_(settings.initial_alpha) {
+DcqcnReaction::DcqcnReaction(const DcqcnSettings& settings, std::optional<double> rate)
+    : settings_(&settings),
+      rate_(rate.value_or(real(settings.line))),
+      target_(rate_),
+      alpha_(settings.initial_alpha) {
   CHECK(settings.line > Bandwidth(0), "a port without a rate");
   CHECK(settings.alpha_interval > SimTime() && settings.rate_timer > SimTime(),
         "timers of no time");

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "hw/control/control_terms.h"
@@ -60,8 +61,7 @@ class DcqcnReaction {
   enum class Event : std::uint8_t { None, Cut, Timer, Bytes };
 
   // Starts at the line rate, or at `rate` bits per second, without a limiter until the first CNP.
-  explicit DcqcnReaction(const DcqcnSettings& settings);
-  DcqcnReaction(const DcqcnSettings& settings, double rate);
+  explicit DcqcnReaction(const DcqcnSettings& settings, std::optional<double> rate = {});
 
   // A CNP has come. What expires at the same instant comes after it.
   void on_cnp(SimTime now);
@@ -124,30 +124,17 @@ class DcqcnReaction {
 // together).
 class DcqcnNotification {
  public:
-  // A marked packet has come. Whether to send a CNP now. With Deferred, advance() comes first.
-  bool on_marked(CnpRule rule, SimTime interval, SimTime now) {
-    if (now >= quiet_until_) {
-      quiet_until_ = now + interval;
-      return true;
-    }
-    is_marked_ = rule == CnpRule::Deferred;
-    return false;
-  }
-  // Deferred: whether the interval has ended with a mark in it, so that a CNP is to be sent; to be
-  // called at deadline(), before what else happens at that instant.
-  bool advance(SimTime interval, SimTime now) {
-    if (!is_marked_ || now < quiet_until_) {
+  // A marked packet has come. Whether to send a CNP now, by CnpRule::Immediate.
+  bool on_marked(SimTime interval, SimTime now) {
+    if (now < quiet_until_) {
       return false;
     }
-    is_marked_ = false;
-    quiet_until_ = quiet_until_ + interval;
+    quiet_until_ = now + interval;
     return true;
   }
-  [[nodiscard]] SimTime deadline() const { return is_marked_ ? quiet_until_ : SimTime::max(); }
 
  private:
   SimTime quiet_until_{};
-  bool is_marked_ = false;
 };
 
 struct DcqcnProfile {
@@ -184,7 +171,6 @@ struct DcqcnControl : ControlDefaults {
   static Bytes window(const DcqcnReaction& flow, const PortTerms& /*port*/) {
     return flow.window();
   }
-  static SimTime deadline(const DcqcnReaction& flow) { return flow.deadline(); }
 };
 
 }  // namespace trainyard

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -98,7 +99,7 @@ class CreditPacer {
   void request(std::uint32_t flow, Bytes size) {
     std::int64_t& wanted = at(flow).wanted;
     if (size > Bytes(0) && wanted == 0 && !at(flow).is_silent) {
-      enqueue(flow);
+      waiting_.push_back(flow);
     }
     wanted += size.count();
   }
@@ -123,7 +124,7 @@ class CreditPacer {
 
   // When the next grant is due; SimTime::max() while nobody asks.
   [[nodiscard]] SimTime deadline() const {
-    if (waiting_ == 0) {
+    if (waiting_.empty()) {
       return SimTime::max();
     }
     return is_full() ? std::max(ready_, last_heard_ + settings_->patience) : ready_;
@@ -135,16 +136,17 @@ class CreditPacer {
     }
     if (is_full()) {
       write_off();
-      if (waiting_ == 0) {
+      if (waiting_.empty()) {
         return std::nullopt;
       }
     }
-    const std::uint32_t flow = dequeue();
+    const std::uint32_t flow = waiting_.front();
+    waiting_.pop_front();
     std::int64_t& wanted = flows_[flow].wanted;
     const std::int64_t size = std::min(wanted, settings_->quantum.count());
     wanted -= size;
     if (wanted > 0) {
-      enqueue(flow);
+      waiting_.push_back(flow);
     }
     owe(flow, size);
     ready_ = std::max(ready_, now) + transfer_time(Bytes(size), settings_->line);
@@ -180,7 +182,7 @@ class CreditPacer {
   }
   void hear(std::uint32_t flow) {
     if (std::exchange(at(flow).is_silent, false) && at(flow).wanted > 0) {
-      enqueue(flow);
+      waiting_.push_back(flow);
     }
   }
   void write_off() {
@@ -191,41 +193,12 @@ class CreditPacer {
       flow.is_silent = flow.is_silent || missing > 0;
     }
     outstanding_ = 0;
-    for (std::size_t left = waiting_; left > 0; --left) {
-      const std::uint32_t flow = dequeue();
-      if (!flows_[flow].is_silent) {
-        enqueue(flow);
-      }
-    }
-  }
-  // A ring of the flows that want something; each is in it at most once.
-  void enqueue(std::uint32_t flow) {
-    if (ring_.size() < flows_.size()) {
-      grow();
-    }
-    ring_[(head_ + waiting_) % ring_.size()] = flow;
-    ++waiting_;
-  }
-  std::uint32_t dequeue() {
-    const std::uint32_t flow = ring_[head_];
-    head_ = (head_ + 1) % ring_.size();
-    --waiting_;
-    return flow;
-  }
-  void grow() {
-    std::vector<std::uint32_t> larger(flows_.size() * 2);
-    for (std::size_t i = 0; i < waiting_; ++i) {
-      larger[i] = ring_[(head_ + i) % ring_.size()];
-    }
-    ring_ = std::move(larger);
-    head_ = 0;
+    std::erase_if(waiting_, [this](std::uint32_t flow) { return flows_[flow].is_silent; });
   }
 
   const CreditSettings* settings_;
   std::vector<Flow> flows_;
-  std::vector<std::uint32_t> ring_;
-  std::size_t head_ = 0;
-  std::size_t waiting_ = 0;
+  std::deque<std::uint32_t> waiting_;  // The flows that want something, each once.
   std::int64_t outstanding_ = 0;
   SimTime ready_{};
   SimTime last_heard_{};  // The time of the last data, announcement or grant of any flow.

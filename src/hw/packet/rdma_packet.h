@@ -6,6 +6,8 @@
 // docs/models/transport.md has the tables.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "sim/units.h"
@@ -13,8 +15,8 @@
 namespace trainyard {
 
 // The packets of a connection: those of SEND, which has no header of its own, those of WRITE, whose
-// first one says where the data goes, and what answers them.
-enum class RdmaOpcode : std::uint8_t { SendOnly, WriteLast, WriteOnly, Acknowledge, Cnp };
+// first one says where the data goes (the others are as those of SEND), and what answers them.
+enum class RdmaOpcode : std::uint8_t { SendOnly, WriteOnly, Acknowledge, Cnp };
 
 enum class RdmaVerb : std::uint8_t { Send, Write };
 
@@ -33,7 +35,6 @@ inline constexpr std::int64_t kBthBytes = 12;
 inline constexpr std::int64_t kInvariantCrcBytes = 4;
 inline constexpr std::int64_t kLocalRouteBytes = 8;
 inline constexpr std::int64_t kVariantCrcBytes = 2;
-inline constexpr std::int64_t kCreditBlockBytes = 64;
 
 // The five sizes that an RDMA path may use: 256, 512, 1024, 2048, 4096. Whatever is larger, such as
 // the 9000 B of a jumbo frame, is no path MTU and only good for a what-if.
@@ -42,36 +43,16 @@ inline constexpr std::int64_t kCreditBlockBytes = 64;
          mtu == Bytes(4096);
 }
 
-// Bytes of the headers between BTH and payload: RETH 16, AETH 4, and the 16 reserved bytes of a
-// CNP.
-[[nodiscard]] constexpr std::int64_t extension_bytes(RdmaOpcode opcode) {
-  constexpr std::int64_t kReth = 16;
-  constexpr std::int64_t kAeth = 4;
-  constexpr std::int64_t kCnpReserved = 16;
-  switch (opcode) {
-    case RdmaOpcode::SendOnly:
-    case RdmaOpcode::WriteLast:
-      return 0;
-    case RdmaOpcode::WriteOnly:
-      return kReth;
-    case RdmaOpcode::Acknowledge:
-      return kAeth;
-    case RdmaOpcode::Cnp:
-      return kCnpReserved;
-  }
-  return 0;
-}
-
-// The payload with its padding to whole words of four bytes.
-[[nodiscard]] constexpr std::int64_t padded(Bytes payload) {
-  return (payload.count() + 3) / 4 * 4;
-}
+// Bytes of the headers between BTH and payload, in the order of RdmaOpcode: none, RETH, AETH, and
+// the reserved bytes of a CNP.
+inline constexpr std::array<std::int64_t, 4> kExtensionBytes{0, 16, 4, 16};
 
 // The frame or packet itself. RoCEv2: from the Ethernet header to the FCS, at least 64, which is
 // what a switch stores. InfiniBand: from the LRH to the VCRC, which is what credits count.
 [[nodiscard]] constexpr Bytes frame_bytes(RdmaLink link, RdmaOpcode opcode, Bytes payload) {
+  const std::int64_t padded = (payload.count() + 3) / 4 * 4;  // To whole words of four bytes.
   const std::int64_t transport =
-      kBthBytes + extension_bytes(opcode) + padded(payload) + kInvariantCrcBytes;
+      kBthBytes + kExtensionBytes[static_cast<std::size_t>(opcode)] + padded + kInvariantCrcBytes;
   if (link == RdmaLink::InfiniBand) {
     return Bytes(kLocalRouteBytes + transport + kVariantCrcBytes);
   }
@@ -87,9 +68,26 @@ inline constexpr std::int64_t kCreditBlockBytes = 64;
   return frame_bytes(link, opcode, payload) + Bytes(around);
 }
 
-// Blocks of 64 B that an InfiniBand packet takes of the receiver's credits.
+// Link-level credits of InfiniBand (Architecture Specification 1.4, section 7.9): the receiver of
+// each virtual lane says up to which block the sender may send. Blocks are 64 B of packet from LRH
+// to VCRC; counters have 12 bits and wrap, so that a sender never has more than 2,048 blocks open.
+inline constexpr std::int64_t kCreditBlockBytes = 64;
+
+// Blocks that an InfiniBand packet takes of the receiver's credits.
 [[nodiscard]] constexpr std::int64_t credit_blocks(Bytes frame) {
   return (frame.count() + kCreditBlockBytes - 1) / kCreditBlockBytes;
+}
+
+// Blocks of a buffer that keeps a lane of this rate busy: a round trip, the time in which updates
+// are made, a packet under way in each direction. No bytes are ever lost for lack of a buffer, so
+// that there is nothing like headroom.
+[[nodiscard]] inline std::int64_t credit_buffer(Bandwidth rate, SimTime delay, SimTime processing,
+                                                Bytes packet) {
+  __extension__ using Wide = __int128;
+  constexpr Wide kBits = Wide{8} * 1'000'000'000'000;
+  const SimTime loop = delay * 2 + processing;
+  const Wide bytes = (Wide{rate.bits_per_second()} * loop.picoseconds() + kBits - 1) / kBits;
+  return credit_blocks(Bytes(static_cast<std::int64_t>(bytes)) + packet * 2);
 }
 
 }  // namespace trainyard

@@ -333,10 +333,6 @@ Schema part_schema(std::string_view section, PartRows<Part> rows) {
 
 }  // namespace
 
-std::string_view to_string(Evidence evidence) {
-  return kKindsOfEvidence[static_cast<std::size_t>(evidence)];
-}
-
 Catalogue Catalogue::load(const std::filesystem::path& folder) {
   Catalogue catalogue;
   catalogue.folder_ = folder;

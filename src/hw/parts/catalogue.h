@@ -27,8 +27,6 @@ enum class Evidence : std::uint8_t {
   Estimate,   // Derived or assumed; the source gives the rule.
 };
 
-[[nodiscard]] std::string_view to_string(Evidence evidence);
-
 template <typename T>
 struct Sourced {
   T value{};

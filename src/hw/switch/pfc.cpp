@@ -31,10 +31,6 @@ std::int64_t carried(Bandwidth rate, SimTime time, std::int64_t factor, bool up)
 
 }  // namespace
 
-SimTime pause_time(std::int64_t quanta, Bandwidth rate) {
-  return quanta == 0 ? SimTime() : transfer_time(Bytes(quanta * kQuantumBytes), rate);
-}
-
 std::int64_t reaction_quanta(Bandwidth rate) {
   for (const Reaction& reaction : kReactions) {
     if (rate <= gigabits_per_second(reaction.gigabits)) {
@@ -45,7 +41,7 @@ std::int64_t reaction_quanta(Bandwidth rate) {
 }
 
 SimTime reaction_time(Bandwidth rate) {
-  return pause_time(reaction_quanta(rate), rate);
+  return transfer_time(Bytes(reaction_quanta(rate) * kQuantumBytes), rate);
 }
 
 Bytes pfc_headroom(const HeadroomTerms& terms) {
@@ -70,10 +66,6 @@ Bytes sonic_headroom(Bandwidth rate, double metres, Bytes mtu) {
   return kib(static_cast<std::int64_t>(std::ceil((kLosslessMtu + flight * kWorstPacking) / kUnit)));
 }
 
-Bytes ns3_headroom(Bandwidth rate, SimTime delay) {
-  return Bytes(carried(rate, delay, 3, false));
-}
-
 Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms) {
   constexpr double kMetresPerSecond = 2e8;
   switch (rule) {
@@ -82,7 +74,7 @@ Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms) {
     case HeadroomRule::Sonic:
       return sonic_headroom(terms.rate, terms.delay.seconds() * kMetresPerSecond, terms.mtu);
     case HeadroomRule::Ns3:
-      return ns3_headroom(terms.rate, terms.delay);
+      return Bytes(carried(terms.rate, terms.delay, 3, false));
   }
   CHECK(false, "unknown rule of headroom");
 }

@@ -17,9 +17,6 @@ inline constexpr Bytes kPfcWireBytes{84};
 inline constexpr std::int64_t kQuantumBytes = 64;
 inline constexpr std::uint16_t kMaxQuanta = 0xFFFF;
 
-// Returns for how long `quanta` stop a port of this rate.
-[[nodiscard]] SimTime pause_time(std::int64_t quanta, Bandwidth rate);
-
 // Quanta that a port may let pass between a pause frame and the last start of a frame of its own:
 // 802.3 table in 31B.3.7 from 10 to 400 Gb/s as SONiC's buffer templates use it; 800 Gb/s has the
 // value of 400 there, which no edition of 802.3df confirmed. Rates between two take that of the
@@ -43,11 +40,9 @@ struct HeadroomTerms {
 // packing into cells, in units of 1 KiB, for ports of an MTU of 9,100 B or, if that is more, `mtu`.
 [[nodiscard]] Bytes sonic_headroom(Bandwidth rate, double metres, Bytes mtu = {});
 
-// The rule of alibaba-edu/High-Precision-Congestion-Control: three times rate x delay. Enough only
-// where the other side stops in no time.
-[[nodiscard]] Bytes ns3_headroom(Bandwidth rate, SimTime delay);
-
-// The rules of headroom; headroom_by() applies one of them.
+// The rules of headroom; headroom_by() applies one of them. Ns3 is that of
+// alibaba-edu/High-Precision-Congestion-Control: three times rate x delay. Enough only where the
+// other side stops in no time.
 enum class HeadroomRule : std::uint8_t { Standard, Sonic, Ns3 };
 [[nodiscard]] Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms);
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sim/check.h"
+#include "sim/random.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -110,16 +111,29 @@ struct AdaptiveOptions {
 class PortChooser {
  public:
   // Unit::Connection has no chooser. Each switch has a seed of its own.
-  PortChooser(const AdaptiveOptions& options, std::uint64_t seed);
+  PortChooser(const AdaptiveOptions& options, std::uint64_t seed)
+      : grades_(options.grades), random_(seed) {
+    if (options.unit == AdaptiveOptions::Unit::Flowlet) {
+      flowlets_.emplace(options.gap, options.entries);
+    }
+  }
 
   // The position of the port that a packet of this flow takes at `now`, which must not fall, by the
   // bytes that wait at each of them.
   [[nodiscard]] std::uint32_t choose(std::span<const std::int64_t> queued, std::uint64_t flow,
-                                     SimTime now);
+                                     SimTime now) {
+    const auto choose_after = [&](std::uint32_t previous) {
+      random_ += 0x9E3779B97F4A7C15;  // The step of splitmix64.
+      return choose_port(grades_, queued, previous,
+                         static_cast<std::uint32_t>(mix64(random_) >> 32));
+    };
+    // Flows that share an entry may have other numbers of ports.
+    return flowlets_ ? flowlets_->choice(hash64(flow), now, choose_after) %
+                           static_cast<std::uint32_t>(queued.size())
+                     : choose_after(kNoPort);
+  }
 
  private:
-  [[nodiscard]] std::uint32_t draw();
-
   GradeRule grades_;
   std::uint64_t random_;
   std::optional<FlowletTable> flowlets_;

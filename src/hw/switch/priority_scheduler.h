@@ -6,9 +6,13 @@
 // of deficit round robin, but nobody needs to know how large a packet is before it is cut.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "sim/check.h"
 
 namespace trainyard {
 
@@ -20,13 +24,38 @@ class PriorityScheduler {
 
   // Bit i of `strict` makes queue i strict. `quanta` are the bytes that a weighted queue may send
   // in its turn; each must be positive, and should not be below the largest packet.
-  PriorityScheduler(std::uint8_t strict, const Sizes& quanta);
+  PriorityScheduler(std::uint8_t strict, const Sizes& quanta) : strict_(strict), quanta_(quanta) {
+    for (std::size_t i = 0; i < kQueues; ++i) {
+      CHECK((strict >> i & 1U) != 0 || quanta[i] > 0, "a weighted queue without a quantum");
+    }
+  }
 
   // The queue whose turn it is, of those whose bit is set in `ready` (they have a packet and may
   // send it), or kNone. It keeps the turn until sent() has used it up.
-  int pick(std::uint8_t ready);
+  int pick(std::uint8_t ready) {
+    const unsigned strict = ready & strict_;
+    if (strict != 0) {
+      return static_cast<int>(std::bit_width(strict)) - 1;
+    }
+    if (ready == 0) {
+      return kNone;
+    }
+    const auto is_ready = [&](std::size_t i) { return (ready >> i & 1U) != 0; };
+    while (!is_ready(current_) || surplus_[current_] <= 0) {
+      // A queue that has nothing to send saves nothing.
+      surplus_[current_] =
+          is_ready(current_) ? surplus_[current_] : std::min<std::int64_t>(surplus_[current_], 0);
+      current_ = (current_ + 1) % kQueues;
+      surplus_[current_] += is_ready(current_) ? quanta_[current_] : 0;
+    }
+    return static_cast<int>(current_);
+  }
   // A packet of the queue has been sent.
-  void sent(int queue, std::int64_t bytes);
+  void sent(int queue, std::int64_t bytes) {
+    if ((strict_ >> queue & 1) == 0) {
+      surplus_[static_cast<std::size_t>(queue)] -= bytes;
+    }
+  }
 
  private:
   std::uint8_t strict_;

@@ -35,8 +35,6 @@ struct RetrySettings {
 // The requester.
 class GoBackNSender {
  public:
-  enum class Outcome : std::uint8_t { Resend, Failed };
-
   // `packets` more are to be sent.
   void post(std::int64_t packets) { end_ += static_cast<Psn>(packets); }
 
@@ -69,23 +67,31 @@ class GoBackNSender {
     return newly;
   }
   // The other side expects `expected` and has seen a later one. Counts as a try if nothing came.
-  Outcome on_nak(const RetrySettings& settings, Psn expected, SimTime now) {
+  void on_nak(const RetrySettings& settings, Psn expected, SimTime now) {
     if (expected < oldest_ || expected > highest_) {
-      return Outcome::Resend;  // An older position: nothing to do.
+      return;  // An older position: nothing to do.
     }
-    return on_ack(settings, expected, now) > 0 ? resend() : retry(settings);
+    if (on_ack(settings, expected, now) > 0) {
+      resend();
+    } else {
+      on_timeout(settings);
+    }
   }
   // Must be called when deadline() has come.
-  Outcome on_timeout(const RetrySettings& settings) { return retry(settings); }
+  void on_timeout(const RetrySettings& settings) {
+    if (++failures_ <= settings.retries) {
+      resend();
+    } else {
+      has_failed_ = true;
+      deadline_ = SimTime::max();
+    }
+  }
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 
   [[nodiscard]] bool is_done() const { return oldest_ == end_; }
   [[nodiscard]] bool has_failed() const { return has_failed_; }
   [[nodiscard]] Psn oldest() const { return oldest_; }
   [[nodiscard]] Psn next() const { return next_; }
-  [[nodiscard]] std::int64_t in_flight() const {
-    return static_cast<std::int64_t>(next_ - oldest_);
-  }
   [[nodiscard]] std::int64_t resent() const { return resent_; }
 
  private:
@@ -94,18 +100,9 @@ class GoBackNSender {
     const bool is_off = next_ == oldest_ || settings.timeout == SimTime::max();
     deadline_ = is_off ? SimTime::max() : now + settings.timeout;
   }
-  Outcome resend() {
+  void resend() {
     next_ = oldest_;
     deadline_ = SimTime::max();
-    return Outcome::Resend;
-  }
-  Outcome retry(const RetrySettings& settings) {
-    if (++failures_ > settings.retries) {
-      has_failed_ = true;
-      deadline_ = SimTime::max();
-      return Outcome::Failed;
-    }
-    return resend();
   }
 
   Psn oldest_ = 0;   // Without an ACK.

@@ -99,17 +99,16 @@ std::int64_t SelectiveSender::on_nack(const SelectiveSettings& settings, Psn upt
   return newly;
 }
 
-SelectiveSender::Outcome SelectiveSender::on_timeout(const SelectiveSettings& settings) {
+void SelectiveSender::on_timeout(const SelectiveSettings& settings) {
   deadline_ = SimTime::max();
   if (++failures_ > settings.retries) {
     has_failed_ = true;
-    return Outcome::Failed;
+    return;
   }
   is_recovering_ = true;
   recovery_ = next_;
   hole_ = oldest_;
   holes_end_ = next_;
-  return Outcome::Resend;
 }
 
 SelectiveReceiver::SelectiveReceiver(const SelectiveSettings& settings)

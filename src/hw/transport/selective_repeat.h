@@ -45,8 +45,6 @@ class PacketBitmap {
 
 class SelectiveSender {
  public:
-  using Outcome = GoBackNSender::Outcome;
-
   explicit SelectiveSender(const SelectiveSettings& settings);
 
   void post(std::int64_t packets) { end_ += static_cast<Psn>(packets); }
@@ -57,7 +55,7 @@ class SelectiveSender {
   std::int64_t on_ack(const SelectiveSettings& settings, Psn upto, SimTime now);
   // The same, and `received` has come out of order.
   std::int64_t on_nack(const SelectiveSettings& settings, Psn upto, Psn received, SimTime now);
-  Outcome on_timeout(const SelectiveSettings& settings);
+  void on_timeout(const SelectiveSettings& settings);
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 
   // The packet that send() would send; there must be one.

@@ -3,21 +3,15 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "sim/check.h"
+#include <array>
+
 #include "sim/config_error.h"
 
 namespace trainyard {
 
 std::string_view to_string(Fidelity fidelity) {
-  switch (fidelity) {
-    case Fidelity::Analytical:
-      return "analytical";
-    case Fidelity::Flow:
-      return "flow";
-    case Fidelity::Packet:
-      return "packet";
-  }
-  CHECK(false, "unknown fidelity");
+  constexpr std::array<std::string_view, 3> kNames{"analytical", "flow", "packet"};
+  return kNames.at(static_cast<std::size_t>(fidelity));
 }
 
 std::vector<LinkUse> use_of(std::span<const Bytes> bytes) {

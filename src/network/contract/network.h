@@ -187,7 +187,6 @@ class Network {
 };
 
 enum class Fidelity : std::uint8_t { Analytical, Flow, Packet };
-
 [[nodiscard]] std::string_view to_string(Fidelity fidelity);
 
 // Returns the links that carried anything, of bytes by link.

@@ -7,24 +7,20 @@
 #include "network/flow/flow.h"
 #include "network/flow/spray.h"
 #include "network/packet/packet.h"
-#include "sim/check.h"
 
 namespace trainyard {
 
 std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing,
                                       const PacketOptions& packet) {
-  std::unique_ptr<Network> engine;
-  switch (fidelity) {
-    case Fidelity::Analytical:
-      engine = std::make_unique<AnalyticalNetwork>(simulator, routing);
-      break;
-    case Fidelity::Flow:
-      engine = std::make_unique<FlowNetwork>(simulator, routing);
-      break;
-    case Fidelity::Packet:  // It sprays packets itself.
-      return std::make_unique<PacketNetwork>(simulator, routing, packet);
+  if (fidelity == Fidelity::Packet) {  // It sprays packets itself.
+    return std::make_unique<PacketNetwork>(simulator, routing, packet);
   }
-  CHECK(engine != nullptr, "unknown fidelity");
+  std::unique_ptr<Network> engine;
+  if (fidelity == Fidelity::Flow) {
+    engine = std::make_unique<FlowNetwork>(simulator, routing);
+  } else {
+    engine = std::make_unique<AnalyticalNetwork>(simulator, routing);
+  }
   if (!routing.policy().sprays) {
     return engine;
   }

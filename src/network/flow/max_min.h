@@ -113,7 +113,6 @@ class MaxMinSolver {
     FlowRate rate_before;
   };
 
-  void apply_changes();
   bool count_change(ClassIndex index);
   void begin_change(ClassIndex index);
   void attach(ClassIndex index);

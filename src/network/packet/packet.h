@@ -29,9 +29,6 @@ class PacketNetwork final : public Network, private EventHandler {
  public:
   PacketNetwork(Simulator& simulator, Routing& routing, const PacketOptions& options = {});
 
-  // A cable that fails in the middle of the run: PacketEngine::fail_link().
-  void fail_link(LinkId link, SimTime time) { engine_.fail_link(link, time.picoseconds()); }
-
   ConnectionId connect(const ConnectionSpec& spec) override;
   void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
   [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }

@@ -83,7 +83,7 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
   fabric_.add_fans(ways);
   targets_.add_ways(id, {.first = senders_.end(id).path,
                          .others = ways.firsts[1],
-                         .count = static_cast<std::uint32_t>(paths.size())});
+                         .packets = std::vector<std::int64_t>(paths.size())});
   senders_.spread(id);
   set_up_ports();
   shorten_window(min);
@@ -155,17 +155,17 @@ std::uint32_t PacketWorker::choose(PacketSwitch& node, Due& due) {
   return branches[picked].port;
 }
 
-void PacketTargets::add_ways(std::uint32_t id, const AdaptiveWays& ways) {
+void PacketTargets::add_ways(std::uint32_t id, AdaptiveWays ways) {
   ends_[id].ways = static_cast<std::uint32_t>(ways_.size());
-  ways_.push_back(ways);
-  ways_.back().packets.resize(ways.count);
+  ways_.push_back(std::move(ways));
   spray(id, static_cast<std::uint32_t>(sprays_.size()));
 }
 
 void PacketTargets::share_ways(std::uint32_t id, std::uint32_t twin) {
   if (ends_[twin].ways != kNoIndex) {
-    const AdaptiveWays& ways = ways_[ends_[twin].ways];
-    add_ways(id, {.first = ways.first, .others = ways.others, .count = ways.count});
+    AdaptiveWays ways = ways_[ends_[twin].ways];
+    std::ranges::fill(ways.packets, 0);
+    add_ways(id, std::move(ways));
   }
 }
 
@@ -184,7 +184,7 @@ void PacketTargets::add_payload(std::uint32_t id, std::int64_t sent,
       std::accumulate(ways.packets.begin(), ways.packets.end(), std::int64_t{0});
   std::int64_t before = 0;
   std::int64_t given = 0;
-  for (std::uint32_t way = 0; way < ways.count && all > 0; ++way) {
+  for (std::uint32_t way = 0; way < ways.packets.size() && all > 0; ++way) {
     before += ways.packets[way];
     const std::int64_t up_to = sent / all * before + sent % all * before / all;
     const std::int64_t share = up_to - given;

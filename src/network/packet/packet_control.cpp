@@ -25,9 +25,7 @@ void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::uint32_t posi
           .first->second;
   senders_.push_back({.settings = &settings,
                       .control = SenderControl(settings),
-                      .hops = static_cast<std::uint16_t>(hops.size()),
-                      .flight = {},
-                      .ways = {}});
+                      .hops = static_cast<std::uint16_t>(hops.size())});
   add_way(static_cast<std::uint32_t>(senders_.size() - 1), position, hops);
 }
 
@@ -202,7 +200,6 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   sender.control.on_ack(
       {.now = SimTime(receipt.time),
        .rtt = SimTime(receipt.time - answered.time),
-       .host_delay = {},
        .acked = sender.acked,
        .next = sender.sent,
        .size = Bytes(size),
@@ -265,19 +262,15 @@ bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {
     if (has_nothing || fits(id, start)) {
       return true;  // The caller that takes the turn looks once more whether there is anything.
     }
+    // It leaves the line until there is room for its next packet.
     static_cast<void>(source.take(start));
-    put_aside(id);
+    if (reliable_.empty()) {
+      ends_[id].is_blocked = true;
+    } else {
+      ends_[id].is_in_line = false;
+    }
   }
   return false;
-}
-
-// It leaves the line until there is room for its next packet.
-void PacketSenders::put_aside(std::uint32_t id) {
-  if (reliable_.empty()) {
-    ends_[id].is_blocked = true;
-  } else {
-    ends_[id].is_in_line = false;
-  }
 }
 
 // A packet began at `start`.

@@ -136,8 +136,8 @@ class PacketControl {
     Last last = {};
     std::uint16_t hops = 0;
     bool is_spread = false;
-    std::vector<Sent> flight;  // Indexed by the number of the packet, modulo a power of two.
-    std::vector<Way> ways;     // HPCC; by position.
+    std::vector<Sent> flight = {};  // Indexed by the number of the packet, modulo a power of two.
+    std::vector<Way> ways = {};     // HPCC; by position.
   };
   struct Stamped {
     std::uint32_t sequence;

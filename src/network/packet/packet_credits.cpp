@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "hw/switch/link_credits.h"
+#include "hw/packet/rdma_packet.h"
 #include "network/packet/packet_worker.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -54,7 +54,8 @@ Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t i
   if (ports_[before].credits == kNoIndex) {
     return kNeverTime;
   }
-  return time_on_line(ports_[index], wire_of(0, false)) + credits_[ports_[before].credits].flight;
+  return time_on_line(ports_[index], sizes_, wire_of(0, false)) +
+         credits_[ports_[before].credits].flight;
 }
 
 // A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their

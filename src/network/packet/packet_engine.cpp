@@ -190,7 +190,22 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
   const auto failed_before = static_cast<std::ptrdiff_t>(failures_.size());
   const std::size_t started_before = watch_.is_traced ? starts_->size() : 0;
   for (const auto& worker : workers_) {
-    take_notes(worker->notes(), completions);
+    PacketNotes& notes = worker->notes();
+    for (const PacketNotes::Whole& whole : notes.whole) {
+      const Message& message = messages_[whole.slot];
+      completions.push_back({.time = whole.time,
+                             .order = message.order,
+                             .done = message.done,
+                             .token = message.token});
+      messages_.remove(whole.slot);
+    }
+    notes.whole.clear();
+    failures_.insert(failures_.end(), notes.failures.begin(), notes.failures.end());
+    notes.failures.clear();
+    if (!notes.starts.empty()) {
+      starts_->insert(starts_->end(), notes.starts.begin(), notes.starts.end());
+      notes.starts.clear();
+    }
   }
   std::sort(completions.begin() + before, completions.end(),
             [](const Completion& a, const Completion& b) {
@@ -199,22 +214,6 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
   std::sort(failures_.begin() + failed_before, failures_.end());
   if (watch_.is_traced) {
     std::sort(starts_->begin() + static_cast<std::ptrdiff_t>(started_before), starts_->end());
-  }
-}
-
-void PacketEngine::take_notes(PacketNotes& notes, std::vector<Completion>& completions) {
-  for (const PacketNotes::Whole& whole : notes.whole) {
-    const Message& message = messages_[whole.slot];
-    completions.push_back(
-        {.time = whole.time, .order = message.order, .done = message.done, .token = message.token});
-    messages_.remove(whole.slot);
-  }
-  notes.whole.clear();
-  failures_.insert(failures_.end(), notes.failures.begin(), notes.failures.end());
-  notes.failures.clear();
-  if (!notes.starts.empty()) {
-    starts_->insert(starts_->end(), notes.starts.begin(), notes.starts.end());
-    notes.starts.clear();
   }
 }
 

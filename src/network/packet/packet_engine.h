@@ -152,7 +152,6 @@ class PacketEngine {
   [[nodiscard]] std::uint64_t next_window() const;
   void sample_before(Picoseconds time);
   void run_workers(std::uint64_t number);
-  void take_notes(PacketNotes& notes, std::vector<Completion>& completions);
   void set_up_ports();
   void shorten_window(Picoseconds lookahead);
   void collect(std::vector<Completion>& completions);

@@ -56,9 +56,8 @@ void PacketFabric::set_sizes() {
 }
 
 std::int64_t PacketFabric::wire_of(std::int64_t payload, bool first) const {
-  const bool is_write = options_.verb == RdmaVerb::Write;
-  const RdmaOpcode opcode =
-      is_write ? (first ? RdmaOpcode::WriteOnly : RdmaOpcode::WriteLast) : RdmaOpcode::SendOnly;
+  const bool names_memory = first && options_.verb == RdmaVerb::Write;
+  const RdmaOpcode opcode = names_memory ? RdmaOpcode::WriteOnly : RdmaOpcode::SendOnly;
   return wire_bytes(options_.framing, opcode, Bytes(payload)).count() + sizes_.stamps;
 }
 
@@ -127,9 +126,10 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
 Picoseconds PacketFabric::lookahead(const Port& port, bool is_last) const {
   const std::int64_t min_wire = wire_of(0, false);
   const std::int64_t read = is_last ? min_wire : std::min<std::int64_t>(min_wire, kCutThroughBytes);
-  Picoseconds min = time_on_line(port, read) + (is_last ? port.end_delay : port.through_delay);
+  Picoseconds min =
+      time_on_line(port, sizes_, read) + (is_last ? port.end_delay : port.through_delay);
   if (!options_.slow_hosts.empty()) {  // Which are told of packets on their way through, too.
-    min = std::min(min, time_on_line(port, min_wire) + port.end_delay);
+    min = std::min(min, time_on_line(port, sizes_, min_wire) + port.end_delay);
   }
   if (options_.watchdog) {
     min = std::min(min, options_.watchdog->poll.picoseconds() / 2);
@@ -149,7 +149,7 @@ Picoseconds PacketFabric::add_path(std::span<const LinkId> path) {
       const std::uint32_t opposite = port_of(back);
       ports_[index].opposite = opposite;
       ports_[opposite].opposite = index;
-      min = std::min(min, time_on_line(ports_[opposite], kPfcWireBytes.count()) +
+      min = std::min(min, time_on_line(ports_[opposite], sizes_, kPfcWireBytes.count()) +
                               ports_[opposite].pause_delay);
     }
     if (hop > 0 && ports_[index].node != kNoIndex) {
@@ -203,7 +203,7 @@ Picoseconds PacketFabric::idle_time(std::uint32_t first, std::uint8_t hops,
   Picoseconds time = 0;
   while (packet.left > 0) {
     const Port& port = ports_[positions_[packet.position]];
-    const Picoseconds end = time + time_on_line(port, wire);
+    const Picoseconds end = time + time_on_line(port, sizes_, wire);
     ++packet.position;
     --packet.left;
     time = packet.left == 0 ? end + port.end_delay : handed_on(port, packet, time, end);
@@ -216,7 +216,8 @@ Picoseconds PacketFabric::stored_time(std::uint32_t first, std::uint8_t hops,
   Picoseconds time = 0;
   for (std::uint32_t hop = 0; hop < hops; ++hop) {
     const Port& port = ports_[positions_[first + hop]];
-    time += time_on_line(port, wire) + (hop + 1 == hops ? port.end_delay : port.through_delay);
+    time +=
+        time_on_line(port, sizes_, wire) + (hop + 1 == hops ? port.end_delay : port.through_delay);
   }
   return time;
 }

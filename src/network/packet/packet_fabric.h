@@ -91,9 +91,8 @@ class PacketFabric {
   [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return switches_; }
   [[nodiscard]] std::vector<SwitchLoad>& loads() { return loads_; }  // Loads by switch.
   [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
-  [[nodiscard]] std::vector<LinkCredits>& credits() {
-    return credits_;
-  }  // Credits of the links that have them.
+  // Credits of the links that have them.
+  [[nodiscard]] std::vector<LinkCredits>& credits() { return credits_; }
   [[nodiscard]] const std::vector<LinkCredits>& credits() const { return credits_; }
   // The routes of connections whose path changes.
   [[nodiscard]] PacketRoutes& routes() { return routes_; }
@@ -142,7 +141,6 @@ class PacketFabric {
   // Returns whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 
-  [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
   // Returns the time at which the next port has a packet that is on the line from `start` to `end`.
   [[nodiscard]] Picoseconds handed_on(const Port& port, const Packet& packet, Picoseconds start,
                                       Picoseconds end) const;
@@ -205,8 +203,10 @@ class PacketFabric {
   return static_cast<Picoseconds>((bits + bits_per_second - 1) / bits_per_second);
 }
 
-inline Picoseconds PacketFabric::time_on_line(const Port& port, std::int64_t wire) const {
-  if (wire == sizes_.full) [[likely]] {
+// The time that so many bytes take on the line of the port.
+[[nodiscard]] inline Picoseconds time_on_line(const Port& port, const PacketSizes& sizes,
+                                              std::int64_t wire) {
+  if (wire == sizes.full) [[likely]] {
     return port.full_time;
   }
   return time_at(port.bits_per_second, wire);
@@ -219,9 +219,9 @@ inline Picoseconds PacketFabric::handed_on(const Port& port, const Packet& packe
   }
   // A faster port would run out of bytes: it begins so late that both end at once.
   const Port& next = ports_[positions_[packet.position]];
-  const Picoseconds held = end - start - time_on_line(next, packet.wire);
+  const Picoseconds held = end - start - time_on_line(next, sizes_, packet.wire);
   const Picoseconds read =
-      time_on_line(port, std::min<std::int64_t>(kCutThroughBytes, packet.wire));
+      time_on_line(port, sizes_, std::min<std::int64_t>(kCutThroughBytes, packet.wire));
   return start + std::max(read, held) + port.through_delay;
 }
 

@@ -69,7 +69,7 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picos
   }
   PacketLosses& losses = fabric_.losses();
   const LinkId link(port.link);
-  const Picoseconds end = start + time_on_line(port, packet.wire);
+  const Picoseconds end = start + time_on_line(port, sizes_, packet.wire);
   const Picoseconds arrival = end + fabric_.topology().link(link).spec.latency.picoseconds();
   if (!losses.is_active() || !losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
     if (!options_.slow_hosts.empty()) {

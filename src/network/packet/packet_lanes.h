@@ -26,11 +26,6 @@ struct LaneQueues {
   std::uint8_t leaving = 0;  // The lane of Port::leaving.
 
   [[nodiscard]] bool is_paused(std::uint32_t lane) const { return (paused >> lane & 1U) != 0; }
-  // Pauses or resumes one lane, or all for LaneOptions::kLanes.
-  void set_paused(std::uint32_t lane, bool stop) {
-    const unsigned bits = lane == LaneOptions::kLanes ? 0xFFU : 1U << lane;
-    paused = static_cast<std::uint8_t>(stop ? paused | bits : paused & ~bits);
-  }
 };
 
 }  // namespace trainyard

@@ -16,24 +16,16 @@ Picoseconds PausingHost::resume_time() const {
   return receiver.is_paused() ? std::min(receiver.resume_time().picoseconds(), until) : kNeverTime;
 }
 
-// The first change in an interval: up to now the port was as it is in all of it.
-void PortGuard::roll(Picoseconds now, bool is_paused, std::uint64_t packets) {
+void PortGuard::on_change(Picoseconds now, bool was_paused, Picoseconds since,
+                          std::uint64_t packets) {
   const Picoseconds interval = now / settings_.poll.picoseconds();
-  if (interval != interval_) {
+  if (interval != interval_) {  // Up to now the port was as it was in all of it.
     interval_ = interval;
-    began_paused_ = is_paused;
+    began_paused_ = was_paused;
     packets_ = packets;
     paused_ = 0;
   }
-}
-
-void PortGuard::on_pause(Picoseconds now, std::uint64_t packets) {
-  roll(now, false, packets);
-}
-
-void PortGuard::on_resume(Picoseconds now, Picoseconds since, std::uint64_t packets) {
-  roll(now, true, packets);
-  paused_ += now - std::max(since, interval_ * settings_.poll.picoseconds());
+  paused_ += was_paused ? now - std::max(since, interval * settings_.poll.picoseconds()) : 0;
 }
 
 PauseWatchdog::Event PortGuard::poll(Picoseconds now, const Polled& polled) {

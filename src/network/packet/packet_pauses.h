@@ -39,8 +39,7 @@ class PortGuard {
 
   // The port is stopped at `now`, or goes on, having been stopped since `since`; times do not fall.
   // It has begun to send so many packets.
-  void on_pause(Picoseconds now, std::uint64_t packets);
-  void on_resume(Picoseconds now, Picoseconds since, std::uint64_t packets);
+  void on_change(Picoseconds now, bool was_paused, Picoseconds since, std::uint64_t packets);
 
   // The state of the port when it is polled.
   struct Polled {
@@ -60,14 +59,11 @@ class PortGuard {
   // The next poll that matters after something has changed at `now`: the first at least half an
   // interval later. One before that would see a port that was paused for less than half of it.
   [[nodiscard]] Picoseconds next_poll(Picoseconds now) const;
-  [[nodiscard]] bool in_storm() const { return dog_.in_storm(); }
 
   bool is_armed = false;  // Its next poll is an alarm.
   std::uint64_t storms = 0;
 
  private:
-  void roll(Picoseconds now, bool is_paused, std::uint64_t packets);
-
   WatchdogSettings settings_;
   PauseWatchdog dog_;
   // The interval in which something has changed last.

@@ -93,8 +93,7 @@ PacketNews ReliableConnection::on_answer(std::uint32_t number, bool is_nak, Pico
 
 void ReliableConnection::on_timeout() {
   ++source_.timeouts;
-  std::visit([](auto& rules) { static_cast<void>(rules.sender.on_timeout(rules.settings)); },
-             source_.rules);
+  std::visit([](auto& rules) { rules.sender.on_timeout(rules.settings); }, source_.rules);
 }
 
 Picoseconds ReliableConnection::deadline() const {

@@ -54,8 +54,6 @@ class ReliableConnection {
   [[nodiscard]] std::uint64_t order() const;
   // Payload of that message that went out so far, once; nothing between messages.
   [[nodiscard]] std::int64_t begun() const;
-  // Everything before this has come, as far as the source knows.
-  [[nodiscard]] Psn acked() const { return source_.acked; }
 
   // Takes a packet with this number at the target. A packet with this number has come.
   [[nodiscard]] PacketAnswer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack);

@@ -60,7 +60,7 @@ struct GoBackNRules {
       const Psn expected = whole_number(number, acked);
       const Psn before = sender.next();
       if (is_nak) {
-        static_cast<void>(sender.on_nak(settings, expected, now));
+        sender.on_nak(settings, expected, now);
       } else {
         sender.on_ack(settings, expected, now);
       }

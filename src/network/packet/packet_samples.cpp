@@ -60,13 +60,12 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
     }
     const double bits = 8e12 * static_cast<double>(bytes) / static_cast<double>(time - before_);
     const auto [source, target] = engine.ends_of(number);
-    samples_.rates.push_back(
-        {.time = SimTime(time),
-         .connection = ConnectionId(number),
-         .source = source,
-         .target = target,
-         .limit = Bandwidth(std::llround(engine.senders().rate_at(number, time))),
-         .sent = Bandwidth(std::llround(bits))});
+    samples_.rates.push_back({.time = SimTime(time),
+                              .connection = ConnectionId(number),
+                              .source = source,
+                              .target = target,
+                              .limit = Bandwidth(std::llround(engine.senders().rate(number, time))),
+                              .sent = Bandwidth(std::llround(bits))});
     is_seen = true;
   }
   before_ = time;

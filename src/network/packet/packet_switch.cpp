@@ -39,9 +39,6 @@ std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
 }
 
 IngressLimits PacketFabric::ingress_limits(const Link& link) const {
-  if (!options_.pfc) {
-    return {};
-  }
   const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
   // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
   // packet that triggers XOFF may lie in the headroom itself.
@@ -54,11 +51,9 @@ IngressLimits PacketFabric::ingress_limits(const Link& link) const {
                    .pipeline = topology_.node(link.target).latency + options_.pipeline}) +
       frame;
   return {.lossless = true,
-          .exempt = false,
           .reserve = options_.reserve,
           .headroom = options_.fixed_headroom.value_or(headroom),
-          .threshold = {.kind = BufferThreshold::Kind::Dynamic,
-                        .alpha_exponent = options_.alpha_exponent},
+          .alpha = options_.alpha_exponent,
           .resume_offset = options_.resume_offset};
 }
 
@@ -96,15 +91,12 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
                                               static_cast<std::uint32_t>(links.size()), lanes),
                        .ports = {}});
   PacketSwitch& record = switches_.back();
-  // With alpha 1 a queue may take half of what is free and its own.
-  const BufferThreshold lossy{.kind = BufferThreshold::Kind::Dynamic,
-                              .alpha_exponent = options_.lossy_alpha_exponent};
   for (std::uint32_t i = 0; i < links.size(); ++i) {
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
       if (is_lossless(lane)) {
         record.buffer.set_ingress(i, lane, limits[i]);
       } else if (has_bounds()) {
-        record.buffer.set_egress(i, lane, lossy);
+        record.buffer.set_egress(i, lane, options_.lossy_alpha_exponent);
       }
     }
   }
@@ -267,7 +259,7 @@ void PacketWorker::count(std::uint32_t number) {
   }
   visit_stored(node, [&](const BufferPlace& place, Bytes bytes) {
     const Admission admission = node.buffer.admit(place, bytes);
-    CHECK(admission.accepted() && !admission.xoff, "an open switch was near a threshold");
+    CHECK(admission.accepted && !admission.xoff, "an open switch was near a threshold");
   });
 }
 
@@ -383,7 +375,7 @@ void PacketWorker::store(Port& port, std::uint32_t index, const Due& due, Packet
   }
   const BufferPlace place = place_of(port, packet);
   const Admission admission = node.buffer.admit(place, Bytes(packet.wire - sizes_.around_frame));
-  if (!admission.accepted()) {
+  if (!admission.accepted) {
     ++port.counters.drops;
     loads_[port.node].held -= packet.wire;
     return;
@@ -427,7 +419,7 @@ void PacketWorker::send_pause(Port& port, Picoseconds start) {
   if (port.node != kNoIndex) {
     --switches_[port.node].to_send;
   }
-  const Picoseconds end = start + time_on_line(port, kPfcWireBytes.count());
+  const Picoseconds end = start + time_on_line(port, sizes_, kPfcWireBytes.count());
   port.free_at = end;
   port.counters.bytes += static_cast<std::uint64_t>(kPfcWireBytes.count());
   const Picoseconds time = end + port.pause_delay;

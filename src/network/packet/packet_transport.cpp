@@ -257,21 +257,17 @@ std::int64_t PacketSenders::payload_sent(std::uint32_t id) const {
   return end.sent_bytes + (is_sending ? messages_[end.sending].size - end.unsent : 0);
 }
 
+// Looks at a copy: an observer must not change anything.
 double PacketSenders::rate(std::uint32_t id, Picoseconds time) const {
-  const SendingEnd& end = ends_[id];
+  const auto line = static_cast<double>(ends_[id].rate);
   if (control_) {
     SenderControl control = control_->control(id);
-    return static_cast<double>(control.rate(SimTime(time)).bits_per_second());
+    return std::min(static_cast<double>(control.rate(SimTime(time)).bits_per_second()), line);
   }
-  return end.was_cut ? reactions_[id].dcqcn.current() : static_cast<double>(end.rate);
-}
-
-double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
-  const auto line = static_cast<double>(ends_[id].rate);
-  if (control_ || !ends_[id].was_cut) {
-    return std::min(rate(id, time), line);
+  if (!ends_[id].was_cut) {
+    return line;
   }
-  DcqcnReaction reaction = reactions_[id].dcqcn;  // An observer must not change anything.
+  DcqcnReaction reaction = reactions_[id].dcqcn;
   reaction.advance(SimTime(time));
   return std::min(reaction.current(), line);
 }
@@ -403,7 +399,7 @@ Packet PacketTargets::on_way_back(const ReceivingEnd& end, std::uint32_t id, Pic
 void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                 PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&
-      end.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_), SimTime(time))) {
+      end.notification.on_marked(SimTime(cnp_interval_), SimTime(time))) {
     ++end.cnps;
     ++notes.counts.cnps;
     answers.add(on_way_back(end, packet.connection, time,

@@ -97,10 +97,8 @@ class PacketSenders {
   [[nodiscard]] const SendingEnd& end(std::uint32_t connection) const { return ends_[connection]; }
   // Returns the payload of messages that have left, and of the one that leaves.
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
-  // Returns the rate to which it is limited: as of its last packet, or at `time`, and not above its
-  // line.
+  // Returns the rate to which it is limited at `time`, not above its line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
-  [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
   // Adds the payload of messages that left, by port.
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
   // Returns the control of the senders if it is a profile.
@@ -124,7 +122,6 @@ class PacketSenders {
   Picoseconds add_controlled(const PacketPath& path, std::uint64_t rate);
   [[nodiscard]] bool fits(std::uint32_t connection, Picoseconds time);
   [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
-  void put_aside(std::uint32_t connection);
   void pace_controlled(const Port& port, const Packet& packet, Picoseconds start);
   void repace(std::uint32_t connection, Picoseconds time);
   void resume(std::uint32_t connection, Picoseconds time);
@@ -176,8 +173,7 @@ struct PacketAnswers {
 struct AdaptiveWays {
   std::uint32_t first = 0;
   std::uint32_t others = 0;
-  std::uint32_t count = 0;
-  std::vector<std::int64_t> packets = {};  // Packets that came by each path.
+  std::vector<std::int64_t> packets;  // Packets that came by each path.
 };
 
 // Models the receiving end: what has come, and the answers, a CNP to a marked packet, and ACKs.
@@ -190,7 +186,7 @@ class PacketTargets {
   // It has several paths: what comes out of order waits.
   void spray(std::uint32_t connection, std::uint32_t number);
   // packet_adaptive.cpp. Switches send its packets by these, or by those of another connection.
-  void add_ways(std::uint32_t connection, const AdaptiveWays& ways);
+  void add_ways(std::uint32_t connection, AdaptiveWays ways);
   void share_ways(std::uint32_t connection, std::uint32_t twin);
   [[nodiscard]] bool has_ways(std::uint32_t connection) const {
     return ends_[connection].ways != kNoIndex;

@@ -256,7 +256,7 @@ inline void PacketWorker::pass_on(Port& port, std::uint32_t index, Packet packet
   ++port.counters.packets;
   if (port.node != kNoIndex) {
     loads_[port.node].held -= packet.wire;
-    port.leaving = {.time = start + time_on_line(port, packet.wire),
+    port.leaving = {.time = start + time_on_line(port, sizes_, packet.wire),
                     .position = packet.position,
                     .bytes = static_cast<std::int32_t>(packet.wire - sizes_.around_frame)};
   }
@@ -405,7 +405,7 @@ inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet p
       return;
     }
   }
-  const Picoseconds end = start + time_on_line(port, packet.wire);
+  const Picoseconds end = start + time_on_line(port, sizes_, packet.wire);
   port.free_at = end;
   port.counters.bytes += packet.wire;
   if (!credits_.empty()) [[unlikely]] {

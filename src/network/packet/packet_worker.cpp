@@ -165,11 +165,9 @@ void PacketWorker::admit_pause(Port& port, std::uint32_t index, const Due& due) 
   port.counters.pauses_received += stop ? 1 : 0;
   if (port.lanes != kNoIndex) {
     LaneQueues& queues = lanes_[port.lanes];
-    if (stop && due.packet.sequence == LaneOptions::kLanes) {
-      queues.paused |= options_.lanes->lossless;
-    } else {
-      queues.set_paused(due.packet.sequence, stop);
-    }
+    const bool is_for_all = due.packet.sequence == LaneOptions::kLanes;
+    const unsigned bits = is_for_all ? options_.lanes->lossless : 1U << due.packet.sequence;
+    queues.paused = static_cast<std::uint8_t>(stop ? queues.paused | bits : queues.paused & ~bits);
     stop = queues.paused != 0;
   }
   if (stop == was_paused) {
@@ -183,12 +181,8 @@ void PacketWorker::admit_pause(Port& port, std::uint32_t index, const Due& due) 
     port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
   }
   if (port.guard != kNoIndex) [[unlikely]] {
-    PortGuard& guard = fabric_.guards()[port.guard];
-    if (stop) {
-      guard.on_pause(due.time, port.counters.packets);
-    } else {
-      guard.on_resume(due.time, port.paused_since, port.counters.packets);
-    }
+    fabric_.guards()[port.guard].on_change(due.time, was_paused, port.paused_since,
+                                           port.counters.packets);
     arm_guard(port, index, due.time);
   }
 }

@@ -97,7 +97,6 @@ class alignas(64) PacketWorker {
   [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
   void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
   void schedule(Port& port, std::uint32_t index);
-  [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
   void hand_out();
   void take_in(Workers workers, std::uint64_t round);
   void wake(std::uint32_t index);
@@ -251,13 +250,6 @@ inline void PacketWorker::add_port_to_calendar(Port& port, std::uint32_t index, 
     port.due = window;
     calendar_.add(window, index);
   }
-}
-
-inline Picoseconds PacketWorker::time_on_line(const Port& port, std::int64_t wire) const {
-  if (wire == sizes_.full) [[likely]] {
-    return port.full_time;
-  }
-  return time_at(port.bits_per_second, wire);
 }
 
 // The queue of the port has changed.

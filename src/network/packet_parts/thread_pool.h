@@ -24,10 +24,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  [[nodiscard]] std::uint32_t members() const {
-    return static_cast<std::uint32_t>(threads_.size()) + 1;
-  }
-  // `task(number)` once for each number from 0 to less than members(), 0 on this thread. Comes back
+  // `task(number)` once for each number from 0 to less than `members`, 0 on this thread. Comes back
   // when all have been done.
   void do_all(const Task& task);
 

@@ -19,16 +19,6 @@ Load without_fabric(const Topology& topology, const Load& load) {
 }
 
 FabricCuts::FabricCuts(const Topology& topology) : topology_(topology), graph_(topology) {
-  find_regions();
-  for (std::uint32_t id = 0; id < topology.link_count(); ++id) {
-    if (const std::optional<Cut> cut = cut_of(LinkId(id))) {
-      bits_per_second_[*cut] +=
-          static_cast<double>(topology.link(LinkId(id)).spec.bandwidth.bits_per_second());
-    }
-  }
-}
-
-void FabricCuts::find_regions() {
   std::uint32_t tiers = 0;
   for (std::uint32_t index = 0; index < graph_.size(); ++index) {
     tiers = std::max(tiers, graph_.tier(index).value_or(0) + 1);
@@ -40,11 +30,12 @@ void FabricCuts::find_regions() {
       return source && target && std::max(*source, *target) <= tier;
     }));
   }
-}
-
-bool FabricCuts::is_in_fabric(LinkId id) const {
-  const Link& link = topology_.link(id);
-  return graph_.index_of(link.source) || graph_.index_of(link.target);
+  for (std::uint32_t id = 0; id < topology.link_count(); ++id) {
+    if (const std::optional<Cut> cut = cut_of(LinkId(id))) {
+      bits_per_second_[*cut] +=
+          static_cast<double>(topology.link(LinkId(id)).spec.bandwidth.bits_per_second());
+    }
+  }
 }
 
 std::optional<FabricCuts::Cut> FabricCuts::cut_of(LinkId id) const {
@@ -70,11 +61,12 @@ double FabricCuts::rate(const Load& load) const {
   std::map<Cut, double> weights;
   double min = std::numeric_limits<double>::infinity();
   for (const LinkWeight& one : load) {
+    const Link& link = topology_.link(one.link);
     if (const std::optional<Cut> cut = cut_of(one.link)) {
       weights[*cut] += one.weight;
-    } else if (!is_in_fabric(one.link)) {
-      const Bandwidth bandwidth = topology_.link(one.link).spec.bandwidth;
-      min = std::min(min, static_cast<double>(bandwidth.bits_per_second()) / one.weight);
+    } else if (!graph_.index_of(link.source) && !graph_.index_of(link.target)) {
+      const auto bits = static_cast<double>(link.spec.bandwidth.bits_per_second());
+      min = std::min(min, bits / one.weight);
     }
   }
   for (const auto& [cut, weight] : weights) {

@@ -37,8 +37,6 @@ class FabricCuts {
   // Tier, region in it, and whether its links lead out; of an endpoint, no tier and its NodeId.
   using Cut = std::tuple<std::optional<std::uint32_t>, std::uint32_t, bool>;
 
-  void find_regions();
-  [[nodiscard]] bool is_in_fabric(LinkId id) const;
   [[nodiscard]] std::optional<Cut> cut_of(LinkId id) const;
 
   const Topology& topology_;

@@ -35,7 +35,6 @@ TEST_CASE("without control the rate is that of the line, and nothing limits what
   REQUIRE(control.rate(1_us) == kLine);
   REQUIRE(control.window() == kUnlimitedWindow);
   REQUIRE(control.has_credit());
-  REQUIRE(control.deadline() == SimTime::max());
 }
 
 TEST_CASE("DCQCN behind the common type cuts for a CNP, recovers, and narrows its window",
@@ -50,7 +49,6 @@ TEST_CASE("DCQCN behind the common type cuts for a CNP, recovers, and narrows it
   control.on_cnp(1_us);
   REQUIRE(control.rate(1_us) == gigabits_per_second(50));
   REQUIRE(control.window() == Bytes(100'000));
-  REQUIRE(control.deadline() == 56_us);
   REQUIRE(control.rate(56_us) == gigabits_per_second(75));
   for (int i = 0; i < 20; ++i) {
     control.on_cnp(60_us);

@@ -159,7 +159,7 @@ class Queue {
 
   bool makes_cnp(Flow& flow, SimTime received) const {
     if (setup_.intervals == Intervals::SinceLastCnp) {
-      return flow.notification.on_marked(CnpRule::Immediate, setup_.cnp_interval, received);
+      return flow.notification.on_marked(setup_.cnp_interval, received);
     }
     const std::int64_t before = flow.interval;
     flow.interval = received.picoseconds() / setup_.cnp_interval.picoseconds();

@@ -428,32 +428,18 @@ TEST_CASE(
   REQUIRE(target_after(6) == 101e9);
 }
 
-TEST_CASE("the notification point sends the golden CNPs by both rules", "[transport]") {
+TEST_CASE("the notification point sends the golden CNPs", "[transport]") {
   const ConfigNode section = transport_goldens("dcqcn_np");
   const SimTime interval =
       microseconds(golden_integer(section.required("interval_us").as_string()));
-  for (const CnpRule rule : {CnpRule::Immediate, CnpRule::Deferred}) {
-    DcqcnNotification point;
-    std::vector<double> sent;
-    const auto run_until = [&](SimTime now) {
-      while (point.deadline() <= now) {
-        const SimTime at = point.deadline();
-        REQUIRE(point.advance(interval, at));
-        sent.push_back(at.microseconds());
-      }
-    };
-    for (const double arrival : golden_numbers(section, "marked_arrivals_us")) {
-      const SimTime now = microseconds(std::llround(arrival));
-      run_until(now);
-      if (point.on_marked(rule, interval, now)) {
-        sent.push_back(arrival);
-      }
+  DcqcnNotification point;
+  std::vector<double> sent;
+  for (const double arrival : golden_numbers(section, "marked_arrivals_us")) {
+    if (point.on_marked(interval, microseconds(std::llround(arrival)))) {
+      sent.push_back(arrival);
     }
-    run_until(seconds(1));
-    REQUIRE(sent == golden_numbers(section, rule == CnpRule::Immediate
-                                                ? "cnp_times_immediate_only_us"
-                                                : "cnp_times_with_deferred_timer_us"));
   }
+  REQUIRE(sent == golden_numbers(section, "cnp_times_immediate_only_us"));
 }
 
 }  // namespace trainyard

@@ -80,8 +80,8 @@ TEST_CASE("full packets reach the golden efficiency and goodput", "[transport]")
   const GoldenTable single(packets, "single_columns", "single_packet_steady_state");
   for (std::size_t row = 0; row < single.rows(); ++row) {
     const Bytes mtu(single.integer(row, "path_mtu"));
-    const Bytes roce = wire_bytes(kRoce, RdmaOpcode::WriteLast, mtu);
-    const Bytes infiniband = wire_bytes(kInfiniBand, RdmaOpcode::WriteLast, mtu);
+    const Bytes roce = wire_bytes(kRoce, RdmaOpcode::SendOnly, mtu);
+    const Bytes infiniband = wire_bytes(kInfiniBand, RdmaOpcode::SendOnly, mtu);
     REQUIRE(roce.count() == single.integer(row, "roce_wire_bytes"));
     REQUIRE(infiniband.count() == single.integer(row, "ib_bytes"));
     REQUIRE(near_share(share(mtu, roce), single.number(row, "roce_efficiency")));
@@ -91,7 +91,7 @@ TEST_CASE("full packets reach the golden efficiency and goodput", "[transport]")
   for (std::size_t row = 0; row < goodput.rows(); ++row) {
     for (const std::int64_t mtu : {1024, 2048, 4096}) {
       const double rate = goodput.number(row, "line_gbps") *
-                          share(Bytes(mtu), wire_bytes(kRoce, RdmaOpcode::WriteLast, Bytes(mtu)));
+                          share(Bytes(mtu), wire_bytes(kRoce, RdmaOpcode::SendOnly, Bytes(mtu)));
       REQUIRE(rate == Approx(goodput.number(row, "mtu" + std::to_string(mtu))).margin(0.51e-4));
     }
   }
@@ -104,6 +104,13 @@ TEST_CASE("control packets take the golden bytes", "[transport]") {
   REQUIRE(empty(RdmaOpcode::Cnp) == golden.integer("cnp"));
   REQUIRE(empty(RdmaOpcode::WriteOnly) == golden.integer("write_only_payload0"));
   REQUIRE(empty(RdmaOpcode::SendOnly) == golden.integer("send_only_payload0"));
+}
+
+TEST_CASE("a buffer for the full rate is a round trip and two packets", "[transport]") {
+  // 400 Gb/s over 100 m: 50 kB, and what updates and packets add.
+  const std::int64_t blocks =
+      credit_buffer(gigabits_per_second(400), nanoseconds(500), nanoseconds(200), Bytes(4122));
+  REQUIRE(blocks == (50'000 + 10'000 + 2 * 4122 + 63) / 64);
 }
 
 TEST_CASE("only the five sizes of InfiniBand are path MTUs", "[transport]") {

@@ -300,7 +300,6 @@ TEST_CASE("a value carries its evidence, its citation and its note") {
   REQUIRE(gpu.memory.source == "A data sheet; five stacks");
   REQUIRE(gpu.memory_bandwidth.source == "A data sheet");
   REQUIRE(catalogue.link("PCIe5").efficiency.evidence == Evidence::Measured);
-  REQUIRE(to_string(Evidence::Shipped) == "shipped");
 }
 
 TEST_CASE("an unknown name in a cluster file suggests the nearest part") {

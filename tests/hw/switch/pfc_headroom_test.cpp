@@ -33,18 +33,16 @@ struct Outcome {
 Outcome run(const Case& terms, Bytes headroom) {
   const Bytes frame = terms.mtu + Bytes(38);
   const SimTime each = transfer_time(frame, terms.rate);
-  SharedBuffer buffer({.size = mib(16)}, 1, 1);
+  // Beside what the group owns only 128 B are shared, of which it may take one.
+  SharedBuffer buffer({.size = terms.threshold + headroom + Bytes(128)}, 1, 1);
   buffer.set_ingress(
-      0, 0,
-      {.lossless = true,
-       .headroom = headroom,
-       .threshold = {.kind = BufferThreshold::Kind::Static, .limit = terms.threshold}});
+      0, 0, {.lossless = true, .reserve = terms.threshold, .headroom = headroom, .alpha = -7});
   SimTime stop = SimTime::max();
   for (SimTime start = terms.data_phase; start < stop; start += each) {
     const SimTime arrival = start + each + terms.delay;
     const Admission admission = buffer.admit({}, frame);
-    if (!admission.accepted()) {
-      return {.headroom_used = buffer.headroom_peak(0, 0), .has_lost = true};
+    if (!admission.accepted) {
+      return {.headroom_used = buffer.headroom_bytes(0, 0), .has_lost = true};
     }
     if (admission.xoff) {
       // Behind the frame that is on the wire the other way.
@@ -55,7 +53,7 @@ Outcome run(const Case& terms, Bytes headroom) {
       stop = received + reaction_time(terms.rate);
     }
   }
-  return {.headroom_used = buffer.headroom_peak(0, 0), .has_lost = false};
+  return {.headroom_used = buffer.headroom_bytes(0, 0), .has_lost = false};
 }
 
 Case random_case(RandomStream& random) {

@@ -50,16 +50,16 @@ TEST_CASE("headroom by the rules of SONiC and of the ns-3 model is the golden on
   }
   const GoldenTable ns3(section.required("hpcc_ns3_variant"));
   for (std::size_t row = 0; row < ns3.rows(); ++row) {
-    REQUIRE(
-        ns3_headroom(rate_of(ns3, row), nanoseconds(ns3.integer(row, "link_delay_ns"))).count() ==
-        ns3.integer(row, "headroom_bytes"));
+    REQUIRE(headroom_by(HeadroomRule::Ns3, {.rate = rate_of(ns3, row),
+                                            .delay = nanoseconds(ns3.integer(row, "link_delay_ns")),
+                                            .mtu = {}})
+                .count() == ns3.integer(row, "headroom_bytes"));
   }
 }
 
-TEST_CASE("the longest pause is 65535 quanta of 512 bits", "[transport]") {
-  REQUIRE(pause_time(kMaxQuanta, gigabits_per_second(10)) == picoseconds(3'355'392'000));
-  REQUIRE(pause_time(kMaxQuanta, kHundred) == picoseconds(335'539'200));
-  REQUIRE(pause_time(0, kHundred) == SimTime());
+TEST_CASE("a port reacts to a pause within its quanta of 512 bits", "[transport]") {
+  REQUIRE(reaction_time(gigabits_per_second(10)) == picoseconds(67 * 51'200));
+  REQUIRE(reaction_time(kHundred) == picoseconds(394 * 5'120));
 }
 
 TEST_CASE("speeds between two of the table react like the faster one", "[transport]") {

@@ -403,14 +403,14 @@ TEST_CASE("samples show the pace of a control", "[control]") {
   const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), 1_us));
   PacketEngine engine(fabric.topology, controlled_packets("hpcc"));
   engine.add_connection(std::array{LinkId(0), LinkId(3)});
-  REQUIRE(engine.senders().rate_at(0, 0) == 100e9);
+  REQUIRE(engine.senders().rate(0, 0) == 100e9);
   engine.send(0, {.time = 0, .size = 4'000'000});
   std::vector<PacketEngine::Completion> completions;
   while (completions.empty()) {
     engine.run_window(completions);
   }
-  REQUIRE(engine.senders().rate_at(0, completions[0].time) < 96e9);
-  REQUIRE(engine.senders().rate_at(0, completions[0].time) > 94e9);
+  REQUIRE(engine.senders().rate(0, completions[0].time) < 96e9);
+  REQUIRE(engine.senders().rate(0, completions[0].time) > 94e9);
 }
 
 TEST_CASE("HPCC looks at eight switches and refuses paths of more", "[control]") {

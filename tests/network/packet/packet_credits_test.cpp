@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "hw/switch/link_credits.h"
+#include "hw/packet/rdma_packet.h"
 #include "network/packet/packet.h"
 #include "network/packet/packet_fabric.h"
 #include "support/fabrics.h"
@@ -80,7 +80,7 @@ TEST_CASE("an incast fills no more than the buffers, and keeps the last link bus
   const LinkSpec link = fabric_link(rate, 600_ns);
   constexpr std::size_t kSenders = 12;
   const TestFabric fabric = one_switch(kSenders + 1, link);
-  const Bytes room(kCreditBlockBytes * kMaxCredits);
+  const Bytes room(kCreditBlockBytes * 2048);
   std::int64_t max_queued = 0;
   const SimTime last = time_to_last(fabric, kSenders, 500, with_credits(room), &max_queued);
   const SimTime packet = transfer_time(Bytes(kWire), rate);

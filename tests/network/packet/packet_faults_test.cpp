@@ -31,7 +31,7 @@ TEST_CASE("what is on a cable that fails is lost, and what had arrived is not") 
     Simulator simulator;
     Routing routing(fabric.topology, {});
     PacketNetwork network(simulator, routing, line_of(Retransmission::None));
-    network.fail_link(LinkId(1), SimTime(2'002'720 - late));  // The link back of the same cable.
+    network.engine().fail_link(LinkId(1), 2'002'720 - late);  // The link back of the same cable.
     Recorder done(simulator);
     const ConnectionId connection =
         network.connect({.source = fabric.hosts[0], .target = fabric.hosts[1]});
@@ -54,7 +54,7 @@ TEST_CASE("a connection whose cable fails gives up after its retries, and the ru
     Simulator simulator;
     Routing routing(fabric.topology, {});
     PacketNetwork network(simulator, routing, line_of(kind));
-    network.fail_link(LinkId(0), 5_us);
+    network.engine().fail_link(LinkId(0), (5_us).picoseconds());
     Recorder done(simulator);
     const ConnectionId broken =
         network.connect({.source = fabric.hosts[0], .target = fabric.hosts[1]});
@@ -89,7 +89,7 @@ TEST_CASE("a cable that fails does not leave anybody stopped behind it") {
     Simulator simulator;
     Routing routing(fabric.topology, {});
     PacketNetwork network(simulator, routing, options);
-    network.fail_link(LinkId(at_target ? 8 : 0), 700_us);
+    network.engine().fail_link(LinkId(at_target ? 8 : 0), (700_us).picoseconds());
     Recorder done(simulator);
     for (std::uint32_t i = 0; i < 4; ++i) {
       network.send(network.connect({.source = fabric.hosts[i], .target = fabric.hosts[4]}), 4_MiB,

@@ -37,20 +37,19 @@ TEST_CASE("a port that is paused and sends nothing is in a storm, however often 
     return guard.poll(
         now, {.is_paused = since < now, .since = since, .packets = packets, .has_packets = true});
   };
-  guard.on_pause(9'000'000, 3);
+  guard.on_change(9'000'000, false, kNeverTime, 3);
   REQUIRE(poll(10'000'000, 9'000'000, 3) == Event::Nothing);
   REQUIRE(poll(20'000'000, 9'000'000, 3) == Event::Nothing);
   REQUIRE(poll(30'000'000, 9'000'000, 3) == Event::Storm);
-  REQUIRE(guard.in_storm());
   REQUIRE(!guard.is_of_interest(true, true));
-  guard.on_resume(31'000'000, 9'000'000, 3);
+  guard.on_change(31'000'000, true, 9'000'000, 3);
   REQUIRE(guard.is_of_interest(false, false));
   REQUIRE(poll(40'000'000, kNeverTime, 3) == Event::Nothing);
   REQUIRE(poll(50'000'000, kNeverTime, 3) == Event::Restored);
   // Paused nearly all the time, but a packet goes out in between.
-  guard.on_pause(60'000'000, 3);
-  guard.on_resume(70'010'000, 60'000'000, 3);
-  guard.on_pause(70'020'000, 4);
+  guard.on_change(60'000'000, false, kNeverTime, 3);
+  guard.on_change(70'010'000, true, 60'000'000, 3);
+  guard.on_change(70'020'000, false, kNeverTime, 4);
   REQUIRE(poll(80'000'000, 70'020'000, 4) == Event::Nothing);
   REQUIRE(poll(90'000'000, 70'020'000, 4) == Event::Nothing);
   REQUIRE(poll(100'000'000, 70'020'000, 4) == Event::Storm);

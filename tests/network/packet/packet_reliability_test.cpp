@@ -101,7 +101,6 @@ TEST_CASE("a message is complete when its packets are, and forgotten when they a
         ends.on_answer(answer.number, answer.is_nak, 10);
       }
     }
-    REQUIRE(ends.acked() == 1);
     std::uint32_t completed = 0;
     while (ends.can_send()) {
       const auto piece = ends.send(20);
@@ -114,7 +113,6 @@ TEST_CASE("a message is complete when its packets are, and forgotten when they a
       }
     }
     REQUIRE(completed == 2);
-    REQUIRE(ends.acked() == 4);
     REQUIRE(ends.deadline() == kNeverTime);
     REQUIRE(ends.resent() == (kind == Retransmission::GoBackN ? 3 : 1));
   }
