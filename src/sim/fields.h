@@ -32,7 +32,7 @@
 
 namespace trainyard {
 
-// What cited values rest on, in the order of Evidence (hw/parts/catalogue.h).
+// Kinds of what cited values rest on, in the order of Evidence (hw/parts/catalogue.h).
 inline constexpr std::array<std::string_view, 5> kKindsOfEvidence{
     "datasheet", "measured", "shipped", "secondary", "estimate"};
 

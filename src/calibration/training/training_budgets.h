@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What budgets (budgets.h) hold of predicted training steps: one group for each source and
-// generation, one for each source of memory, and one for all.
+// Budgets (budgets.h) of predicted training steps: one group for each source and generation, one
+// for each source of memory, and one for all.
 #pragma once
 
 #include "calibration/predict/budgets.h"

@@ -28,7 +28,7 @@ struct CollectiveInputs {
   std::vector<Algorithm> algorithms = {};
   std::unique_ptr<Schedule> imported = {};  // The algorithm of a file.
   std::vector<Bytes> sizes = {};            // Ascending, each once, at least one.
-  std::vector<std::string> notes = {};  // What a reader of the results should know about the above.
+  std::vector<std::string> notes = {};      // A reader of the results should know them.
 
   [[nodiscard]] int ranks() const { return static_cast<int>(cluster.gpus.size()); }
   // Runs of each size.

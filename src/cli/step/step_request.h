@@ -64,7 +64,7 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs);
 
-// What the report says first, without what the workload alone has.
+// Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,
                                  const std::string& workload, int gpus);
 

@@ -61,17 +61,17 @@ class Places {
     const int peer = offset / part_;
     const int index = offset % part_;
     const bool is_output = buffer == MscclBuffer::Output;
-    switch (algorithm_.operation) {
-      case Operation::AllGather:  // The input is the own part alone.
-        return to_place(index * ranks_ + (is_output ? peer : rank));
-      case Operation::ReduceScatter:  // The output is.
-        return to_place(index * ranks_ + (is_output ? rank : peer));
-      case Operation::AllToAll:
-        return to_place(is_output ? (index * ranks_ + peer) * ranks_ + rank
-                                  : (index * ranks_ + rank) * ranks_ + peer);
-      default:
-        return to_place(offset);
+    if (algorithm_.operation == Operation::AllGather) {  // The input is the own part alone.
+      return to_place(index * ranks_ + (is_output ? peer : rank));
     }
+    if (algorithm_.operation == Operation::ReduceScatter) {  // The output is.
+      return to_place(index * ranks_ + (is_output ? rank : peer));
+    }
+    if (algorithm_.operation == Operation::AllToAll) {
+      return to_place(is_output ? (index * ranks_ + peer) * ranks_ + rank
+                                : (index * ranks_ + rank) * ranks_ + peer);
+    }
+    return to_place(offset);
   }
 
   [[nodiscard]] std::string name_of(std::uint32_t place) const {

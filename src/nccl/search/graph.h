@@ -37,7 +37,7 @@ struct Graph {
   [[nodiscard]] bool operator==(const Graph&) const = default;
 };
 
-// Of a searched node, ring and tree always exist.
+// The graphs of a node. Ring and tree of a searched one always exist.
 struct GraphSet {
   Graph ring = {};
   Graph tree = {};

@@ -41,9 +41,9 @@ struct ChunkLoops {
 [[nodiscard]] ChunkLoops pipeline_loops(Bytes bytes, Bytes chunk);
 
 // A rank that goes through the loops with `primitives` for each. A rank of a ring has several, of
-// which the first only sends and the last only receives: 2 ranks - 1 of them for AllReduce, as many
-// as ranks for AllGather and ReduceScatter. One that passes on chunk after chunk, as part of a chain
-// or of one direction of a tree, has one.
+// which the first only sends and the last only receives: 2 ranks - 1 of them for AllReduce, as
+// many as ranks for AllGather and ReduceScatter. One that passes on chunk after chunk, as part of
+// a chain or of one direction of a tree, has one.
 [[nodiscard]] std::unique_ptr<LaneProgram> loop_program(int primitives, const ChunkLoops& loops,
                                                         const UnitRule& rule, const Ends& receives,
                                                         const Ends& sends);

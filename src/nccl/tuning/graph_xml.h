@@ -31,7 +31,8 @@ struct GraphNames {
 [[nodiscard]] std::string write_graph_xml(const GraphSet& graphs, const GraphNames& names);
 
 // Returns the graphs of a file, each before channels are doubled; those that it does not have, or
-// without channels, do not exist. `name` represents the file in errors. A GPU is found by `rank`, if it has one, else by `dev`.
+// without channels, do not exist. `name` represents the file in errors. A GPU is found by `rank`,
+// if it has one, else by `dev`.
 // Throws ConfigError "FILE:LINE:COLUMN: PATH: ..." for text that is no XML, what NCCL's format does
 // not have, and channels that do not fit the node.
 [[nodiscard]] GraphSet read_graph_xml(std::string_view text, const std::string& name,

@@ -58,7 +58,7 @@ struct SizesFile {
 };
 void sizes_fields(Fields& fields, SizesFile& file);
 
-// What read_flow_sizes takes, for schemas.
+// Describes what read_flow_sizes takes.
 struct FlowSizesKind {
   static void describe(Schema& schema);
 };

@@ -98,7 +98,7 @@ Bandwidth host_rate(const Topology& topology, const Routing& routing, NodeId dev
   return Bandwidth(fabric > 0 ? fabric : all);
 }
 
-// What the values of a file are looked up in.
+// The values of a file are looked up in these.
 struct Surroundings {
   const ConfigDocument& document;
   const Cluster& cluster;

@@ -155,7 +155,7 @@ class ClusterTimes final : public GroupTimes {
   // Shapes by joints: one shape for each number.
   std::map<std::vector<int>, std::vector<const Shape*>> different_shapes_;
   int numbers_ = 0;
-  std::vector<GroupShare> shares_;  // What others leave a group.
+  std::vector<GroupShare> shares_;  // Shares that others leave a group.
   std::map<std::pair<std::vector<Use>, Groups>, std::vector<Slowest>> known_slowest_;
   std::map<Groups, std::vector<Slowest>> known_messages_;
   // Times with the index of a share.

@@ -68,7 +68,7 @@ using Way = std::vector<Step>;
 
 struct Ways {
   std::size_t gpus;
-  std::vector<Way> all;  // Of the GPUs, then of the NICs.
+  std::vector<Way> all;  // Those of GPUs come before those of NICs.
   int nodes = 0;
 };
 

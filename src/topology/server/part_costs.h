@@ -61,7 +61,7 @@ struct CostTotals {
 // All of it, of one cluster.
 struct ClusterCosts {
   PartCosts costs;
-  // By kind and name. All that the topology has, whether ranks use it or not.
+  // Parts that the topology has, whether ranks use them or not, by kind and name.
   std::vector<CountedPart> parts;
   CostTotals totals;
 };
