@@ -109,6 +109,7 @@ TEST_CASE("a plan in JSON has every decision under its key", "[nccl]") {
   made.first_rank = {0, 2};
   made.node_kind = {0};
   made.graphs.resize(1);
+  made.graphs[0].ring.channel_count = 1;
   made.graphs[0].ring.channels = {{.gpus = {0, 1}}};
   made.graphs[0].nvls = made.graphs[0].ring;
   made.nics.resize(1);
