@@ -21,13 +21,14 @@ namespace {
 const std::filesystem::path kSchedules =
     source_dir() / "validation" / "pipeline" / "schedules.yaml";
 
-const std::map<std::string, const PipelineSchedule*> kNames = {{"gpipe", &kGPipe},
-                                                               {"onef1b", &kOneForwardOneBackward},
-                                                               {"interleaved", &kInterleaved},
-                                                               {"zbh1", &kZeroBubbleH1},
-                                                               {"zbh2", &kZeroBubbleH2},
-                                                               {"zbv", &kZeroBubbleV},
-                                                               {"dualpipe", &kDualPipe}};
+const std::map<std::string, const PipelineSchedule*> kScheduleNames = {
+    {"gpipe", &kGPipe},
+    {"onef1b", &kOneForwardOneBackward},
+    {"interleaved", &kInterleaved},
+    {"zbh1", &kZeroBubbleH1},
+    {"zbh2", &kZeroBubbleH2},
+    {"zbv", &kZeroBubbleV},
+    {"dualpipe", &kDualPipe}};
 
 // The file counts in units that are 1 ns here.
 SimTime units(std::int64_t count) {
@@ -47,7 +48,7 @@ std::vector<int> integers(const ConfigNode& node) {
 }
 
 PipelineShape shape_of(const ConfigNode& node) {
-  const PipelineShape shape{.schedule = kNames.at(node.required("schedule").as_string()),
+  const PipelineShape shape{.schedule = kScheduleNames.at(node.required("schedule").as_string()),
                             .ranks = integer(node, "p"),
                             .micro_batches = integer(node, "m"),
                             .chunks = integer(node, "chunks")};
