@@ -18,7 +18,7 @@ namespace trainyard::nccl {
 
 struct TunedMachine {
   Communicator input;
-  int channels = 0;  // Of collectives.
+  int channels = 0;  // Channels that collectives have.
 };
 
 inline Graph found_graph(GraphPattern pattern, int channels, double intra, double inter,

@@ -55,7 +55,7 @@ inline RecommenderWorkload recommender_workload(RecommenderModel model, std::int
 struct MeasuredRecommender {
   std::string id;
   std::string cluster;
-  std::int64_t gpus = 1;  // Of one server.
+  std::int64_t gpus = 1;  // The row used so many of one server.
   std::string model;
   std::string software;
   Precision precision = Precision::Fp16;
