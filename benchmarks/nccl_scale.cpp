@@ -48,7 +48,7 @@ int run(int servers, const std::string& algorithm) {
   if (!algorithm.empty()) {
     options.environment = nccl::Environment::parse(std::vector{"NCCL_ALGO=" + algorithm});
   }
-  const nccl::JobNodes nodes = nccl::job_nodes(cluster, catalogue, nccl::Domains::Joined);
+  const nccl::JobNodes nodes = nccl::job_nodes(cluster, nccl::Domains::Joined);
   const nccl::Communicator communicator = nccl::make_communicator(nodes, options).communicator;
   const double search = seconds_since(start);
 

@@ -156,15 +156,16 @@ std::vector<std::string> split_path(std::string_view path) {
   return elements;
 }
 
-// The place for the value called `key` in `parent`, made if it is not there.
+// The place for the value called `key` in `parent`, made if it is not there. A name becomes the
+// base of a mapping.
 YamlValue*& child_slot(YamlTree& tree, YamlValue& parent, const std::string& key, Place place) {
   if (parent.kind == YamlValue::Kind::Null) {
     parent.kind = YamlValue::Kind::Mapping;
   }
   if (parent.kind == YamlValue::Kind::Scalar) {
-    tree.fail(place, "",
-              "expected a mapping or a sequence above " + in_quotes(key) + ", found " +
-                  in_quotes(parent.text));
+    YamlValue* const base = tree.add(parent);
+    parent = {.kind = YamlValue::Kind::Mapping, .place = place};
+    parent.entries.push_back({"base", place, base});
   }
   if (parent.kind == YamlValue::Kind::Sequence) {
     const std::optional<std::size_t> index = parse_number<std::size_t>(key);
@@ -400,6 +401,10 @@ void ConfigNode::fail(std::string_view expected, std::string_view found) const {
 
 void ConfigNode::fail(std::string_view message) const {
   tree_->fail(value_->place, path_, message);
+}
+
+std::string ConfigNode::place() const {
+  return tree_->text_of(value_->place);
 }
 
 std::string ConfigNode::found() const {

@@ -73,6 +73,8 @@ class ConfigNode {
   // "nothing".
   [[nodiscard]] std::string found() const;
   [[nodiscard]] const std::string& path() const { return path_; }
+  // "FILE:LINE:COLUMN", or "--set PATH=VALUE".
+  [[nodiscard]] std::string place() const;
 
  private:
   friend class ConfigDocument;
@@ -110,7 +112,7 @@ class ConfigDocument {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Replaces or adds the value at a dotted path ("server.nics", "fabric.tiers.0.ratio") with YAML
-  // text; what --set does. Throws if the path leads through a value that is no mapping or sequence.
+  // text; what --set does. A name on the way becomes a mapping with it as `base`.
   // Errors about the value give `origin` as its place, or "--set PATH=VALUE" if that is empty.
   void set(std::string_view path, std::string_view value, std::string origin = {});
 

@@ -56,16 +56,22 @@ class Fields {
   explicit Fields(const ConfigNode& node) : node_(node) {}
   explicit Fields(Schema& schema) : schema_(&schema) { schema.is_map = true; }
   // The fields of a mapping below `parent`, whose sources they may cite.
-  Fields(const Fields& parent, const ConfigNode& node) : node_(node), sources_(parent.sources_) {}
+  Fields(const Fields& parent, const ConfigNode& node)
+      : node_(node), keeps_missing_(parent.keeps_missing_), sources_(parent.sources_) {}
+
+  // From now on a required field that is missing keeps the value that the struct has, too.
+  void keep_missing() { keeps_missing_ = true; }
 
   // A row: key, member, kind of the value and what it means, in a sentence.
   template <typename Value, typename Kind>
   void required(std::string_view key, Value& value, const Kind& kind, std::string_view text) {
     if (schema_ != nullptr) {
-      describe_value(kind, schema_->add(key, text, !in_branch_), value);
+      describe_value(kind, schema_->add(key, text, !in_branch_ && !keeps_missing_), value);
       return;
     }
-    read_value(kind, node_->required(key), value);
+    if (!keeps_missing_ || node_->optional(key)) {
+      read_value(kind, node_->required(key), value);
+    }
   }
   // Returns whether the key is there.
   template <typename Value, typename Kind>
@@ -138,6 +144,7 @@ class Fields {
   std::optional<ConfigNode> node_ = {};  // One of the two.
   Schema* schema_ = nullptr;
   bool in_branch_ = false;
+  bool keeps_missing_ = false;
   std::vector<std::string> sources_ = {};
 };
 

@@ -451,15 +451,17 @@ YamlValue* YamlTree::parse(const std::string& text, std::size_t origin) {
   return builder.root() != nullptr ? builder.root() : add({.place = {.origin = origin}});
 }
 
-void YamlTree::fail(Place place, std::string_view path, std::string_view message) const {
+std::string YamlTree::text_of(Place place) const {
   std::string text = escaped(origins_[place.origin].name);
   if (place.line > 0) {
     text += ':' + std::to_string(place.line) + ':' + std::to_string(place.column);
   }
-  if (!path.empty()) {
-    text += ": " + std::string(path);
-  }
-  throw ConfigError(text + ": " + std::string(message));
+  return text;
+}
+
+void YamlTree::fail(Place place, std::string_view path, std::string_view message) const {
+  const std::string key = path.empty() ? "" : ": " + std::string(path);
+  throw ConfigError(text_of(place) + key + ": " + std::string(message));
 }
 
 std::string read_yaml_file(const std::filesystem::path& file, const YamlTree& tree,

@@ -75,6 +75,8 @@ class YamlTree {
   // A new value, owned by the tree; its address never changes.
   [[nodiscard]] YamlValue* add(YamlValue value);
 
+  // "FILE:LINE:COLUMN", or what an origin without lines is called.
+  [[nodiscard]] std::string text_of(Place place) const;
   // Throws "PLACE: PATH: MESSAGE", without the path where it is empty.
   [[noreturn]] void fail(Place place, std::string_view path, std::string_view message) const;
 

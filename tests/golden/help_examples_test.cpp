@@ -91,7 +91,7 @@ const std::vector<std::string>& all_commands() {
   static const std::vector<std::string> names{
       "collective", "step",   "search",    "explain",  "compare", "cost",
       "jobs",       "plan",   "doctor",    "sweep",    "traffic", "transfer",
-      "topology",   "import", "calibrate", "validate", "check"};
+      "topology",   "import", "calibrate", "validate", "check",   "parts"};
   return names;
 }
 

@@ -59,6 +59,12 @@ Schema sweep_schema() {
       [&](Fields& fields, SweepSpec& spec) { sweep_fields(fields, spec, swept); });
 }
 
+Schema own_parts_schema() {
+  Schema schema;
+  describe_own_parts(schema);
+  return schema;
+}
+
 std::vector<Kind> kinds() {
   std::vector<Kind> all{
       {"model", "A transformer as its shapes", schema_of<Model>(model_fields)},
@@ -94,6 +100,7 @@ std::vector<Kind> kinds() {
        schema_of<StepPriors>([](Fields& fields, StepPriors& read) { read.fields(fields); })},
       {"cluster", "Servers and what joins them", schema_of<ClusterKeys>(cluster_fields)},
       {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
+      {"parts", "Parts of your own", own_parts_schema()},
       {"costs", "What parts cost and draw", schema_of<PartCosts>(cost_fields)},
       {"transport", "How RDMA runs over a fabric",
        schema_of<TransportProfile>([](Fields& fields, TransportProfile& profile) {

@@ -70,7 +70,7 @@ class Hospital {
     for (Bytes size = kib(1); size <= gib(1); size = size * 2) {
       run.points.push_back({.size = size, .time = {}});
     }
-    all_ = predict_hypotheses({cluster, shipped_catalogue(), profile, std::span(&run, 1)},
+    all_ = predict_hypotheses({cluster, profile, std::span(&run, 1)},
                               [](std::size_t count, const std::function<void(std::size_t)>& task) {
                                 for (std::size_t index = 0; index < count; ++index) {
                                   task(index);

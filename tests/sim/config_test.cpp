@@ -246,14 +246,21 @@ TEST_CASE("errors of set values name the option") {
           "--set server.nisc=4: server: unknown key \"nisc\"; did you mean \"nics\"?");
 }
 
+TEST_CASE("a setting below a name makes it the base of a mapping") {
+  ConfigDocument document = parsed("server: {gpu: H100}\n");
+  document.set("server.gpu.memory", "96 GB");
+  const ConfigNode gpu = document.root().required("server").required("gpu");
+  REQUIRE(gpu.required("base").as_string() == "H100");
+  REQUIRE(gpu.required("memory").as_string() == "96 GB");
+  REQUIRE(error_of([&] { static_cast<void>(gpu.as_string()); }) ==
+          "--set server.gpu.memory=96 GB: server.gpu: expected text, found a mapping");
+}
+
 TEST_CASE("set refuses paths that lead nowhere and values that are no YAML") {
   ConfigDocument document = parsed("server: {gpu: H100}\ntiers: [1, 2]\n");
   const auto set_error = [&](const std::string& path, const std::string& value) {
     return error_of([&] { document.set(path, value); });
   };
-  REQUIRE(set_error("server.gpu.name", "x") ==
-          "--set server.gpu.name=x: expected a mapping or a sequence above \"name\", found "
-          "\"H100\"");
   REQUIRE(set_error("tiers.2", "x") == "--set tiers.2=x: expected an index below 2, found \"2\"");
   REQUIRE(set_error("tiers.-1", "x") ==
           "--set tiers.-1=x: expected an index below 2, found \"-1\"");

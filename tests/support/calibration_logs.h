@@ -53,7 +53,7 @@ struct LogTime {
   item.gpus_per_node = ranks;
   item.ranks = ranks;
   const Cluster cluster = shipped_cluster("dgx-h100", item.overrides());
-  NcclSession session(item, cluster, shipped_catalogue(), profile, operation, sizes);
+  NcclSession session(item, cluster, profile, operation, sizes);
   std::vector<LogTime> times;
   for (std::size_t row = 0; row < sizes.size(); ++row) {
     times.push_back({sizes[row], session.time(row).microseconds() * noise()});

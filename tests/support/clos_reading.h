@@ -61,7 +61,7 @@ class ClosReading {
   std::vector<const ServerSpec*> pointers_;
   ConfigDocument document_;
   ConfigNode nodes_;
-  FabricKeys keys_{.catalogue = &shipped_catalogue()};
+  FabricKeys keys_{.catalogue = &open_catalogue()};
   PartLog parts_;
 };
 

@@ -12,7 +12,7 @@
 namespace trainyard {
 
 inline ServerSpec read_server(const ConfigNode& node, PartLog& parts) {
-  ServerKeys keys{.catalogue = &shipped_catalogue()};
+  ServerKeys keys{.catalogue = &open_catalogue()};
   read_fields(node, keys, server_fields);
   return read_server(keys, parts);
 }

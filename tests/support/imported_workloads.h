@@ -54,8 +54,7 @@ namespace trainyard {
                                           const GraphRunOptions& options = {},
                                           bool shares_network = true) {
   return run_imported(round_cluster(workload.graph.ranks()), workload,
-                      {.catalogue = shipped_catalogue(), .shares_network = shares_network},
-                      options);
+                      {.shares_network = shares_network}, options);
 }
 
 }  // namespace trainyard

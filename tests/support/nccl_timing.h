@@ -35,9 +35,9 @@ struct TimedJob {
   explicit TimedJob(Cluster cluster_in, const Variables& variables = {})
       : cluster(std::move(cluster_in)),
         environment(Environment::parse(variables)),
-        communicator(make_communicator(job_nodes(cluster, shipped_catalogue(), Domains::Joined),
-                                       {.environment = environment})
-                         .communicator) {}
+        communicator(
+            make_communicator(job_nodes(cluster, Domains::Joined), {.environment = environment})
+                .communicator) {}
   TimedJob(const TimedJob&) = delete;
   TimedJob& operator=(const TimedJob&) = delete;
 

@@ -93,10 +93,7 @@ inline void measured_recommender_fields(Fields& fields, std::vector<MeasuredReco
 
 // With links and latencies only, each call alone, unless `tables` says otherwise.
 inline StepTables plain_tables() {
-  return {.catalogue = shipped_catalogue(),
-          .rates = shipped_rates(),
-          .fidelity = Fidelity::Flow,
-          .method = StepMethod::Graph};
+  return {.rates = shipped_rates(), .fidelity = Fidelity::Flow, .method = StepMethod::Graph};
 }
 
 }  // namespace trainyard

@@ -14,4 +14,10 @@ inline const Catalogue& shipped_catalogue() {
   return instance;
 }
 
+// The same for readers that may add parts to it.
+inline Catalogue& open_catalogue() {
+  static Catalogue instance = shipped_catalogue();
+  return instance;
+}
+
 }  // namespace trainyard

@@ -60,8 +60,8 @@ class SyntheticCases {
     (void)scratch_.write("cases/" + system + ".txt", head + rows);
     const LoadedCase loaded = load_validation_case(file, source_dir());
     const Cluster machine = cluster_of(loaded.item, shipped_catalogue());
-    const std::vector<PredictedTime> times = nccl_predictor(shipped_catalogue(), profile)(
-        loaded.item, machine, loaded.operation, sizes());
+    const std::vector<PredictedTime> times =
+        nccl_predictor(profile)(loaded.item, machine, loaded.operation, sizes());
     rows.clear();
     for (std::size_t i = 0; i < times.size(); ++i) {
       rows += row(sizes()[i], times[i].time.microseconds() * (i % 2 == 0 ? 1.01 : 0.99));

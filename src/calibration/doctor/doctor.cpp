@@ -31,8 +31,7 @@ std::vector<Bytes> sizes_of(const DoctorRun& run) {
 void predict_healthy(const DoctorInputs& inputs, Hypotheses& made) {
   for (std::size_t run = 0; run < inputs.runs.size(); ++run) {
     const DoctorRun& of = inputs.runs[run];
-    NcclSession session(of.item, inputs.cluster, inputs.catalogue, inputs.profile, of.operation,
-                        sizes_of(of));
+    NcclSession session(of.item, inputs.cluster, inputs.profile, of.operation, sizes_of(of));
     made.machine = session.machine();
     const std::vector<LimitShare> limits = largest_limits(session, inputs.profile);
     for (std::size_t row = 0; row < session.rows(); ++row) {
@@ -67,8 +66,8 @@ std::vector<double> log_times_of(const DoctorInputs& inputs, const FaultVariant&
     ValidationCase item = run.item;
     item.environment.insert(item.environment.end(), variant.environment.begin(),
                             variant.environment.end());
-    NcclSession session(item, broken ? *broken : inputs.cluster, inputs.catalogue, profile,
-                        run.operation, sizes_of(run));
+    NcclSession session(item, broken ? *broken : inputs.cluster, profile, run.operation,
+                        sizes_of(run));
     for (std::size_t row = 0; row < session.rows(); ++row) {
       times.push_back(log_of(session.time(row)));
     }

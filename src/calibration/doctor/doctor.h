@@ -15,7 +15,6 @@
 #include "calibration/doctor/doctor_model.h"
 #include "calibration/fit/intervals.h"
 #include "calibration/solver/robust_fit.h"
-#include "hw/parts/catalogue.h"
 
 namespace trainyard {
 
@@ -46,7 +45,6 @@ struct Hypotheses {
 // The healthy machine, and what ran on it.
 struct DoctorInputs {
   const Cluster& cluster;
-  const Catalogue& catalogue;
   const nccl::Profile& profile;
   std::span<const DoctorRun> runs;  // At least one.
 };

@@ -49,7 +49,7 @@ FittedCase fitted_case(const LoadedCase& loaded, const Catalogue& catalogue,
   try {
     if (!sizes.empty()) {
       made.cluster = std::make_unique<Cluster>(cluster_of(loaded.item, catalogue));
-      made.session = std::make_unique<NcclSession>(loaded.item, *made.cluster, catalogue, profile,
+      made.session = std::make_unique<NcclSession>(loaded.item, *made.cluster, profile,
                                                    loaded.operation, sizes);
       static_cast<void>(made.session->time(0));  // Some algorithms are refused only here.
     }

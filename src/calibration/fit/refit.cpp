@@ -27,8 +27,7 @@ Validation validation_with(const std::vector<const LoadedCase*>& cases,
                            const Catalogue& catalogue, const TaskRunner& run_tasks) {
   std::vector<CaseResult> results(cases.size());
   run_tasks(cases.size(), [&](std::size_t index) {
-    results[index] =
-        run_case(*cases[index], catalogue, nccl_predictor(catalogue, *profiles[index]));
+    results[index] = run_case(*cases[index], catalogue, nccl_predictor(*profiles[index]));
   });
   return validation_of(std::move(results));
 }

@@ -106,8 +106,8 @@ Prepared prepare(const CalibrationTable& given, const CalibrationRequest& reques
           {.size = row.size, .line = measured->line, .measured = row.measured});
     }
     made.cluster = std::make_unique<Cluster>(cluster_of(loaded.item, catalogue));
-    made.session = std::make_unique<NcclSession>(loaded.item, *made.cluster, catalogue, profile,
-                                                 *operation, sizes);
+    made.session =
+        std::make_unique<NcclSession>(loaded.item, *made.cluster, profile, *operation, sizes);
     static_cast<void>(made.session->time(0));  // Some algorithms are refused only here.
   } catch (const ConfigError& error) {
     made.session.reset();

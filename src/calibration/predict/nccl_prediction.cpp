@@ -47,15 +47,15 @@ nccl::InitOptions init_options(const ValidationCase& item) {
 }  // namespace
 
 struct NcclSession::State {
-  State(const ValidationCase& item, const Cluster& cluster, const Catalogue& catalogue,
-        const nccl::Profile& profile, Operation operation_in, std::span<const Bytes> sizes_in)
+  State(const ValidationCase& item, const Cluster& cluster, const nccl::Profile& profile,
+        Operation operation_in, std::span<const Bytes> sizes_in)
       : options(init_options(item)),
-        communicator(nccl::make_communicator(nccl::job_nodes(cluster, catalogue,
-                                                             options.environment.mnnvl_enable == 0
+        communicator(
+            nccl::make_communicator(nccl::job_nodes(cluster, options.environment.mnnvl_enable == 0
                                                                  ? nccl::Domains::Apart
                                                                  : nccl::Domains::Joined),
-                                             options)
-                         .communicator),
+                                    options)
+                .communicator),
         timer(cluster, communicator, profile, options.environment,
               {.gpus_per_process = item.gpus_per_process, .cuda_graph = item.cuda_graph}),
         operation(operation_in),
@@ -72,12 +72,12 @@ struct NcclSession::State {
 };
 
 NcclSession::NcclSession(const ValidationCase& item, const Cluster& cluster,
-                         const Catalogue& catalogue, const nccl::Profile& profile,
-                         Operation operation, std::span<const Bytes> sizes) {
+                         const nccl::Profile& profile, Operation operation,
+                         std::span<const Bytes> sizes) {
   if (item.symmetric && operation != Operation::AllReduce) {
     throw ConfigError("symmetric memory is modelled for all_reduce only");
   }
-  state_ = std::make_unique<State>(item, cluster, catalogue, profile, operation, sizes);
+  state_ = std::make_unique<State>(item, cluster, profile, operation, sizes);
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (item.symmetric || !function) {
     return;
@@ -135,10 +135,10 @@ std::string NcclSession::how(std::size_t row) const {
                      plan.channels);
 }
 
-Predictor nccl_predictor(const Catalogue& catalogue, const nccl::Profile& profile) {
+Predictor nccl_predictor(const nccl::Profile& profile) {
   return [&](const ValidationCase& item, const Cluster& cluster, Operation operation,
              std::span<const Bytes> sizes) {
-    NcclSession session(item, cluster, catalogue, profile, operation, sizes);
+    NcclSession session(item, cluster, profile, operation, sizes);
     const nccl::MachineKind machine = session.machine();
     std::vector<PredictedTime> times;
     for (std::size_t row = 0; row < session.rows(); ++row) {

@@ -20,8 +20,8 @@ class NcclSession {
  public:
   // The cluster must outlive it; the profile need not. Throws ConfigError for what NCCL or the
   // model does not do.
-  NcclSession(const ValidationCase& item, const Cluster& cluster, const Catalogue& catalogue,
-              const nccl::Profile& profile, Operation operation, std::span<const Bytes> sizes);
+  NcclSession(const ValidationCase& item, const Cluster& cluster, const nccl::Profile& profile,
+              Operation operation, std::span<const Bytes> sizes);
   NcclSession(const NcclSession&) = delete;
   NcclSession& operator=(const NcclSession&) = delete;
   ~NcclSession();
@@ -41,7 +41,7 @@ class NcclSession {
   std::unique_ptr<State> state_;
 };
 
-// Both must outlive the predictor.
-[[nodiscard]] Predictor nccl_predictor(const Catalogue& catalogue, const nccl::Profile& profile);
+// The profile must outlive the predictor.
+[[nodiscard]] Predictor nccl_predictor(const nccl::Profile& profile);
 
 }  // namespace trainyard

@@ -39,8 +39,7 @@ StepConstants::StepConstants(const std::filesystem::path& configs, const Catalog
 StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
     : cluster(std::move(built)),
       times(cluster,
-            ClusterTimes::Nccl{.catalogue = constants.catalogue,
-                               .profile = constants.profile,
+            ClusterTimes::Nccl{.profile = constants.profile,
                                .version = kMeasuredVersion,
                                .searches = constants.searches.get()},
             Fidelity::Flow) {}

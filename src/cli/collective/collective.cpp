@@ -181,7 +181,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
       add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
     }
   }
-  add_estimate_note(inputs.cluster, report.notes);
+  add_part_notes(inputs.cluster, report.notes);
   return report;
 }
 

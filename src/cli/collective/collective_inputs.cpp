@@ -18,7 +18,7 @@ namespace {
 
 Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes,
                    spdlog::logger& log) {
-  Cluster cluster = load_cluster_inputs(request.inputs, log).cluster;
+  Cluster cluster = load_cluster_inputs(request.inputs, log);
   if (request.seed) {
     cluster.routing.seed = *request.seed;
   }

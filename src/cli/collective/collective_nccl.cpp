@@ -65,10 +65,8 @@ void require_each(const std::vector<NcclChoice>& choices, const std::vector<Prep
 // pairs may be left out, with a note.
 std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& cluster,
                               std::vector<std::string>& notes) {
-  const Catalogue catalogue = load_default_catalogue();
   const std::vector<NcclChoice>& choices = request.nccl->choices;
-  const nccl::JobNodes nodes =
-      nccl::job_nodes(cluster, catalogue, choices.front().options.domains());
+  const nccl::JobNodes nodes = nccl::job_nodes(cluster, choices.front().options.domains());
   std::vector<Prepared> made(choices.size());
   run_tasks(choices.size(), request.threads, "communicators", [&](std::size_t index) {
     made[index] = {
@@ -363,7 +361,7 @@ CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& i
   for (const Prepared& one : prepared) {
     append_once(one.communicator.remarks, run.report.notes);
   }
-  add_estimate_note(inputs.cluster, run.report.notes);
+  add_part_notes(inputs.cluster, run.report.notes);
   return run;
 }
 

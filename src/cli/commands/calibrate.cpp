@@ -152,7 +152,7 @@ std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& fil
   }
   const Cluster cluster =
       load_cluster(request.cluster, catalogue, {.nodes = 1, .settings = request.settings});
-  const GpuModel& gpu = gpu_of(cluster, catalogue);
+  const GpuModel& gpu = gpu_of(cluster);
   return calibrate_rates(used->rates, gpu, configs_folder() / "hardware" / "gpu-rates.yaml",
                          fmt::format("{}, {} as {}", used->name, used->gpu, gpu.name), request.fit,
                          tasks);

@@ -46,11 +46,11 @@ struct CostReport {
 };
 
 // Runs a step as `trainyard step` does without options.
-StepRun run_step_of(const InputNames& inputs, const Cluster& cluster, const Catalogue& catalogue) {
+StepRun run_step_of(const InputNames& inputs, const Cluster& cluster) {
   const JobInputs job = load_job(inputs.workload, inputs.workload_settings);
   const GpuRates rates = load_gpu_rates(std::nullopt);
   const nccl::Profile profile = load_profile(std::nullopt);
-  StepTables tables{.catalogue = catalogue, .rates = rates};
+  StepTables tables{.rates = rates};
   Runtime().apply(profile, tables);
   return run_workload(cluster, job.workload, job.software, tables);
 }
@@ -121,11 +121,11 @@ int run_cost(const OptionReader& reader, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   spdlog::logger log = make_logger(reader);
-  const auto [catalogue, cluster] = load_cluster_inputs(inputs, log);
+  const Cluster cluster = load_cluster_inputs(inputs, log);
   CostReport report{.cluster = cluster.name,
-                    .costs = load_costs({.prices = reader.text("prices")}, cluster, catalogue)};
+                    .costs = load_costs({.prices = reader.text("prices")}, cluster)};
   if (!inputs.workload.empty()) {
-    const StepRun run = run_step_of(inputs, cluster, catalogue);
+    const StepRun run = run_step_of(inputs, cluster);
     report.seconds = run.step.time.seconds();
     report.step = step_cost(report.costs, run.plan, run.step);
   }

@@ -254,7 +254,7 @@ int run_doctor(const OptionReader& reader, std::ostream& out) {
   check_operations(patient.runs, patient.log);
   log_warnings(log, patient.cluster->warnings);
   const nccl::Profile profile = load_profile(std::nullopt);
-  Hypotheses hypotheses = predict_hypotheses({*patient.cluster, catalogue, profile, patient.runs},
+  Hypotheses hypotheses = predict_hypotheses({*patient.cluster, profile, patient.runs},
                                              task_runner(threads, "what-ifs"));
   DoctorReport report{
       .log = patient.log,

@@ -103,7 +103,7 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   return request;
 }
 
-JobMix simulate(const JobsRequest& request, const Cluster& cluster, const Catalogue& catalogue) {
+JobMix simulate(const JobsRequest& request, const Cluster& cluster) {
   const GpuRates rates = load_gpu_rates(std::nullopt);
   std::vector<JobInputs> loaded;
   for (const JobRequest& job : request.jobs) {
@@ -116,9 +116,7 @@ JobMix simulate(const JobsRequest& request, const Cluster& cluster, const Catalo
                     .software = loaded[index].software,
                     .servers = request.jobs[index].servers});
   }
-  return run_job_mix(cluster, jobs,
-                     {.catalogue = catalogue, .rates = rates, .fidelity = request.fidelity},
-                     request.steps);
+  return run_job_mix(cluster, jobs, {.rates = rates, .fidelity = request.fidelity}, request.steps);
 }
 
 Table table_of(const JobsRequest& request, const JobMix& mix) {
@@ -191,8 +189,8 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
 int run_jobs(const OptionReader& reader, std::ostream& out) {
   const JobsRequest request = read_jobs_request(reader);
   spdlog::logger log = make_logger(reader);
-  const auto [catalogue, cluster] = load_cluster_inputs(request.inputs, log);
-  const JobMix mix = simulate(request, cluster, catalogue);
+  const Cluster cluster = load_cluster_inputs(request.inputs, log);
+  const JobMix mix = simulate(request, cluster);
   write_output(request.output, render(document_of(request, cluster, mix), request.format), out);
   return 0;
 }

@@ -63,7 +63,7 @@ Machine load_machine(PlanRequest& request) {
   request.nccl.notes.insert(request.nccl.notes.end(), cluster.warnings.begin(),
                             cluster.warnings.end());
   return {.source = "cluster " + cluster.name,
-          .nodes = nccl::job_nodes(cluster, catalogue, request.nccl.domains())};
+          .nodes = nccl::job_nodes(cluster, request.nccl.domains())};
 }
 
 std::vector<PlannedCall> plan_calls(const PlanRequest& request,

@@ -66,16 +66,15 @@ ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) 
   return server_outline(cluster.topology, ServerId(static_cast<std::uint32_t>(server)));
 }
 
-std::string written(const std::string& form, const Cluster& cluster, const Catalogue& catalogue,
-                    const OptionReader& reader) {
+std::string written(const std::string& form, const Cluster& cluster, const OptionReader& reader) {
   if (form == "dot") {
     return to_dot(cluster.topology);
   }
   if (form == "nccl-xml") {
-    return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
+    return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), cluster.catalogue));
   }
   if (form == "smi") {
-    return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
+    return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), cluster.catalogue));
   }
   Document document = document_of(cluster);
   if (form == "json") {
@@ -89,8 +88,8 @@ int run_topology(const OptionReader& reader, std::ostream& out) {
   const InputNames inputs = read_input_names(reader);
   const std::string form = reader.word("format");
   const std::optional<std::string> file = output_file(reader, "output");
-  const auto [catalogue, cluster] = load_cluster_inputs(inputs, log);
-  write_output(file, written(form, cluster, catalogue, reader), out);
+  const Cluster cluster = load_cluster_inputs(inputs, log);
+  write_output(file, written(form, cluster, reader), out);
   return 0;
 }
 

@@ -169,7 +169,7 @@ RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) 
 int run_traffic_command(const OptionReader& reader, std::ostream& out) {
   TrafficRequest request = read_traffic_request(reader);
   spdlog::logger log = make_logger(reader);
-  const Cluster cluster = load_cluster_inputs(request.inputs, log).cluster;
+  const Cluster cluster = load_cluster_inputs(request.inputs, log);
   find_failures(request.packet, cluster.topology);
   const TrafficSpec spec = load_traffic(request, cluster);
   if (!spec.slow_receivers.empty() && request.fidelity != Fidelity::Packet) {
@@ -196,7 +196,7 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .inputs = traffic_inputs(request, cluster),
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);
-  add_estimate_note(cluster, report.notes);
+  add_part_notes(cluster, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   if (request.report) {
     write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));

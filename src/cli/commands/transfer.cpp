@@ -218,7 +218,7 @@ int run_transfer(const OptionReader& reader, std::ostream& out) {
                         {"counters", request.packet.counters_file},
                         {"samples", request.packet.samples_file}});
   spdlog::logger log = make_logger(reader);
-  const Cluster cluster = load_cluster_inputs(inputs, log).cluster;
+  const Cluster cluster = load_cluster_inputs(inputs, log);
   const std::vector<Transfer> transfers = transfers_of(reader, cluster, request.both_ways);
   const Result result = run_all(cluster, transfers, request);
   write_packet_files(request.packet, cluster.topology, result.last.port_counters,

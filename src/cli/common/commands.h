@@ -10,6 +10,7 @@ namespace trainyard {
 
 [[nodiscard]] Command calibrate_command();
 [[nodiscard]] Command check_command();
+[[nodiscard]] Command parts_command();
 [[nodiscard]] Command collective_command();
 [[nodiscard]] Command compare_command();
 [[nodiscard]] Command cost_command();

@@ -10,7 +10,8 @@
 namespace trainyard {
 namespace {
 
-std::vector<std::string> known_parts(const Cluster& cluster, const Catalogue& catalogue) {
+std::vector<std::string> known_parts(const Cluster& cluster) {
+  const Catalogue catalogue = load_default_catalogue();
   const auto& own = cluster.topology.parts();
   std::vector<std::string> names(own.begin(), own.end());
   const auto add = [&](const auto& models) {
@@ -39,14 +40,19 @@ std::optional<CostRequest> read_cost_options(const OptionReader& reader) {
   return reader.given("costs") || request.prices ? std::optional(std::move(request)) : std::nullopt;
 }
 
-ClusterCosts load_costs(const CostRequest& request, const Cluster& cluster,
-                        const Catalogue& catalogue) {
+ClusterCosts load_costs(const CostRequest& request, const Cluster& cluster) {
   PartCosts costs;
   ConfigDocument shipped = ConfigDocument::load(configs_folder() / "costs" / "power.yaml");
   costs.read(shipped);
   if (request.prices) {
     ConfigDocument own = ConfigDocument::load(*request.prices);
-    costs.read(own, known_parts(cluster, catalogue));
+    costs.read(own, known_parts(cluster));
+  }
+  for (const auto& [name, own] : cluster.catalogue.own()) {
+    if (const auto base = costs.parts.find(cluster.catalogue.base_of(name));
+        base != costs.parts.end()) {
+      costs.parts.try_emplace(name, base->second);
+    }
   }
   return cluster_costs(cluster.topology, std::move(costs));
 }

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "cli/common/options.h"
-#include "hw/parts/catalogue.h"
 #include "topology/cluster/cluster.h"
 #include "topology/server/part_costs.h"
 
@@ -22,7 +21,6 @@ struct CostRequest {
 
 // Watts that are shipped, and the user's prices and watts. Throws ConfigError with the place of the
 // mistake, also for a part that neither the catalogue nor the cluster has.
-[[nodiscard]] ClusterCosts load_costs(const CostRequest& request, const Cluster& cluster,
-                                      const Catalogue& catalogue);
+[[nodiscard]] ClusterCosts load_costs(const CostRequest& request, const Cluster& cluster);
 
 }  // namespace trainyard

@@ -45,12 +45,11 @@ InputNames read_input_names(const OptionReader& reader) {
   return names;
 }
 
-ClusterInputs load_cluster_inputs(const InputNames& names, spdlog::logger& log) {
-  Catalogue catalogue = load_default_catalogue();
-  Cluster cluster =
-      load_cluster(find_config("clusters", names.cluster), catalogue, names.overrides);
+Cluster load_cluster_inputs(const InputNames& names, spdlog::logger& log) {
+  Cluster cluster = load_cluster(find_config("clusters", names.cluster), load_default_catalogue(),
+                                 names.overrides);
   log_warnings(log, cluster.warnings);
-  return {.catalogue = std::move(catalogue), .cluster = std::move(cluster)};
+  return cluster;
 }
 
 JobInputs load_job(const std::string& workload, const std::vector<std::string>& settings) {
@@ -71,11 +70,10 @@ GpuRates load_gpu_rates(const std::optional<std::string>& file) {
 }
 
 Inputs load_inputs(const InputNames& names, spdlog::logger& log) {
-  ClusterInputs machine = load_cluster_inputs(names, log);
+  Cluster cluster = load_cluster_inputs(names, log);
   JobInputs job = load_job(names.workload, names.workload_settings);
-  return {.catalogue = std::move(machine.catalogue),
-          .workload = std::move(job.workload),
-          .machine = {.cluster = std::move(machine.cluster),
+  return {.workload = std::move(job.workload),
+          .machine = {.cluster = std::move(cluster),
                       .nccl = load_profile(names.profile),
                       .rates = load_gpu_rates(names.gpu_rates),
                       .software = std::move(job.software)}};
@@ -97,10 +95,16 @@ RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
   if (const auto& pulls = names.overrides.pulls; !pulls.empty()) {
     inputs.options.emplace_back("pull", fmt::format("{}", fmt::join(pulls, " ")));
   }
+  if (const auto& parts = names.overrides.parts; !parts.empty()) {
+    inputs.options.emplace_back("parts", fmt::format("{}", fmt::join(parts, " ")));
+  }
   return inputs;
 }
 
-void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes) {
+void add_part_notes(const Cluster& cluster, std::vector<std::string>& notes) {
+  if (!cluster.own_parts.empty()) {
+    notes.push_back(fmt::format("parts of your own: {}", fmt::join(cluster.own_parts, "; ")));
+  }
   if (cluster.estimates.empty()) {
     return;
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cli/common/options.h"
-#include "hw/parts/catalogue.h"
 #include "nccl/timing/profile.h"
 #include "parallelism/run/resources.h"
 #include "parallelism/workload/gpu_rates.h"
@@ -39,24 +38,18 @@ struct InputNames {
 // one of a workload. Throws ConfigError without a cluster.
 [[nodiscard]] InputNames read_input_names(const OptionReader& reader);
 
-struct ClusterInputs {
-  Catalogue catalogue;
-  Cluster cluster;
-};
-
 struct JobInputs {
   Workload workload;
   SoftwareProfile software;
 };
 
 struct Inputs {
-  Catalogue catalogue;
   Workload workload;
   MachineModel machine;
 };
 
 // Read and check the files, and log the warnings of the cluster. Throw ConfigError.
-[[nodiscard]] ClusterInputs load_cluster_inputs(const InputNames& names, spdlog::logger& log);
+[[nodiscard]] Cluster load_cluster_inputs(const InputNames& names, spdlog::logger& log);
 [[nodiscard]] Inputs load_inputs(const InputNames& names, spdlog::logger& log);
 [[nodiscard]] JobInputs load_job(const std::string& workload,
                                  const std::vector<std::string>& settings = {});
@@ -70,6 +63,6 @@ struct Inputs {
 [[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
 
 // Names the values of the cluster that nobody has measured or published, if there are any.
-void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes);
+void add_part_notes(const Cluster& cluster, std::vector<std::string>& notes);
 
 }  // namespace trainyard

@@ -159,6 +159,13 @@ constexpr std::string_view kSettingWords =
     "global-batch=batch.global=N routing=fabric.routing=NAME "
     "oversubscription=fabric.oversubscription=N";
 
+Option parts_option() {
+  return {"parts",
+          "FILE|DIR",
+          "parts of your own: a YAML file, or a folder of them; may be given again",
+          {.repeats = true, .role = Role::Input, .synonyms = "hardware catalogue catalog"}};
+}
+
 Options override_options() {
   return {
       {"nodes",
@@ -173,6 +180,7 @@ Options override_options() {
        "KEY=VALUE",
        "change a value of the cluster file; may be given again",
        {.repeats = true, .role = Role::Input, .synonyms = kSettingWords}},
+      parts_option(),
       {"pull", "A,B", "pull the cables between nodes A and B, or all of node A; may be given again",
        kRepeated}};
 }
@@ -182,7 +190,8 @@ ClusterOverrides cluster_overrides(const OptionReader& reader) {
   return {.nodes = reader.integer("nodes", 1, 1'000'000),
           .gpus_per_node = reader.integer("gpus-per-node", 1, 1'000'000),
           .settings = reader.texts("set"),
-          .pulls = reader.texts("pull")};
+          .pulls = reader.texts("pull"),
+          .parts = reader.texts("parts")};
 }
 
 Option seed_option(std::string_view help) {

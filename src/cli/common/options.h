@@ -66,6 +66,8 @@ class OptionReader {
 
 // --cluster, --nodes, --gpus-per-node, --set, --pull.
 [[nodiscard]] Options cluster_options();
+// --parts alone.
+[[nodiscard]] Option parts_option();
 // Those of them that change a cluster: all but the first.
 [[nodiscard]] Options override_options();
 [[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);

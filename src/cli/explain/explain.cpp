@@ -91,7 +91,7 @@ void add_plan_variants(const StepToExplain& step, std::vector<SettingVariant>& a
 // Kernels of attention that this generation of GPUs has rates for.
 void add_attention_variants(const StepToExplain& step, std::vector<SettingVariant>& all) {
   const MachineModel& machine = step.inputs.machine;
-  const GpuModel& gpu = gpu_of(machine.cluster, step.inputs.catalogue);
+  const GpuModel& gpu = gpu_of(machine.cluster);
   const auto generation = machine.rates.generations.find(gpu.architecture);
   if (generation == machine.rates.generations.end()) {
     return;
@@ -154,8 +154,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
        .labels = {{.label = "step", .how = ""}},
        .threads = threads},
       [&](const MachineModel& machine) {
-        return std::vector<SimTime>{
-            run_step_inputs(request, inputs.catalogue, inputs.workload, machine).step.time};
+        return std::vector<SimTime>{run_step_inputs(request, inputs.workload, machine).step.time};
       });
   std::vector<SettingVariant> variants;
   add_overlap_variants(step, variants);
@@ -176,7 +175,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   }
   made.limits = limits_of(request, run);
   made.notes.emplace_back("nothing has a price here: improvements are in order of their effect");
-  add_estimate_note(inputs.machine.cluster, made.notes);
+  add_part_notes(inputs.machine.cluster, made.notes);
   return made;
 }
 

@@ -52,8 +52,7 @@ class ChosenCalls {
   ChosenCalls(const CollectiveRequest& request, const Cluster& cluster)
       : request_(request),
         choice_(request.nccl->choices.front()),
-        communicator_(nccl::make_communicator(nccl::job_nodes(cluster, load_default_catalogue(),
-                                                              choice_.options.domains()),
+        communicator_(nccl::make_communicator(nccl::job_nodes(cluster, choice_.options.domains()),
                                               choice_.options.init_options())
                           .communicator),
         tuner_(choice_.options.tuner()) {}
@@ -292,7 +291,7 @@ RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs&
     explain_plain(request, inputs, machine, made);
   }
   made.limits = limits_of(request, inputs.cluster.nodes > 1);
-  add_estimate_note(inputs.cluster, made.notes);
+  add_part_notes(inputs.cluster, made.notes);
   return made;
 }
 

@@ -60,7 +60,8 @@ Cluster cluster_of(const SearchRequest& request, const Inputs& inputs, int gpus)
   if (gpus < of_server) {
     overrides.gpus_per_node = gpus;
   }
-  return load_cluster(find_config("clusters", request.inputs.cluster), inputs.catalogue, overrides);
+  return load_cluster(find_config("clusters", request.inputs.cluster), load_default_catalogue(),
+                      overrides);
 }
 
 int largest_domain(std::span<const int> domain_of_rank) {
@@ -80,9 +81,8 @@ class SizeSearch {
         inputs_(inputs),
         cluster_(cluster),
         searches_(searches),
-        costs_(request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
-                             : std::nullopt),
-        gpu_(gpu_of(cluster, inputs.catalogue)),
+        costs_(request.costs ? std::optional(load_costs(*request.costs, cluster)) : std::nullopt),
+        gpu_(gpu_of(cluster)),
         rates_(compute_rates(gpu_, inputs.machine.rates, inputs.machine.software,
                              inputs.workload.precision)),
         places_(cluster, std::nullopt, Fidelity::Analytical),
@@ -135,10 +135,8 @@ class SizeSearch {
     std::optional<ClusterTimes::Nccl> runtime;
     const std::optional<nccl::Version> version = request_.runtime.nccl;
     if (version) {
-      runtime.emplace(ClusterTimes::Nccl{.catalogue = inputs_.catalogue,
-                                         .profile = inputs_.machine.nccl,
-                                         .version = *version,
-                                         .searches = &searches_});
+      runtime.emplace(ClusterTimes::Nccl{
+          .profile = inputs_.machine.nccl, .version = *version, .searches = &searches_});
     }
     return std::make_unique<ClusterTimes>(cluster_, runtime,
                                           version ? Fidelity::Flow : Fidelity::Analytical);
@@ -191,10 +189,8 @@ class SizeSearch {
     if (size.given) {
       plans.push_back(&*size.given);
     }
-    StepTables tables{.catalogue = inputs_.catalogue,
-                      .rates = inputs_.machine.rates,
-                      .method = request_.method,
-                      .searches = &searches_};
+    StepTables tables{
+        .rates = inputs_.machine.rates, .method = request_.method, .searches = &searches_};
     request_.runtime.apply(inputs_.machine.nccl, tables);
     run_tasks(plans.size(), request_.threads, "refine", [&](std::size_t index) {
       Workload workload = inputs_.workload;

@@ -149,8 +149,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
     throw ConfigError("--trace: expected a plan without parameter servers, found plan.servers");
   }
   const std::optional<ClusterCosts> costs =
-      request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
-                    : std::nullopt;
+      request.costs ? std::optional(load_costs(*request.costs, cluster)) : std::nullopt;
   const StepRun run = watched_run(request, inputs, log);
   if (request.trace && run.graph) {
     TraceRecorder recorder;
@@ -176,7 +175,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;
-  add_estimate_note(cluster, report.notes);
+  add_part_notes(cluster, report.notes);
   if (costs) {
     for (std::string& note : cost_notes(*costs)) {
       report.notes.push_back(std::move(note));

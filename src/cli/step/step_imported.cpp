@@ -192,8 +192,7 @@ std::optional<ImportedFormat> imported_format(const OptionReader& reader) {
 int run_imported_step(const OptionReader& reader, ImportedFormat format, std::ostream& out) {
   const StepRequest request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
-  const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
-  const Cluster& cluster = loaded.cluster;
+  const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const std::vector<int> servers = servers_of_gpus(cluster);
   const bool is_folded =
       !request.runtime.shares_network && !request.jitter.has_any() && !request.slow_rank;
@@ -215,8 +214,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const nccl::Profile profile = load_profile(request.inputs.profile);
   const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
-    return run_imported(cluster, workload,
-                        step_tables(request, loaded.catalogue, no_rates(), profile),
+    return run_imported(cluster, workload, step_tables(request, no_rates(), profile),
                         run_options(request, workload));
   }();
   if (request.trace) {
@@ -237,7 +235,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
     report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",
                                        ranks, cluster.gpus.size()));
   }
-  add_estimate_note(cluster, report.notes);
+  add_part_notes(cluster, report.notes);
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }

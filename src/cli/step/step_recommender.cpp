@@ -93,8 +93,7 @@ bool has_recommender(const OptionReader& reader) {
 int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const StepRequest request = read_request(reader);
   spdlog::logger log = make_logger(reader);
-  const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
-  const Cluster& cluster = loaded.cluster;
+  const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const RecommenderWorkload workload = load_recommender_workload(
       find_config("workloads", request.inputs.workload),
       configs_folder() / "workloads" / "recommenders", request.inputs.workload_settings);
@@ -104,8 +103,7 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const GpuRates rates = load_gpu_rates(request.inputs.gpu_rates);
   const RecommenderRun run = [&] {
     const LongRunDisplay display("step", &log);
-    return run_recommender(cluster, workload, software,
-                           step_tables(request, loaded.catalogue, rates, profile));
+    return run_recommender(cluster, workload, software, step_tables(request, rates, profile));
   }();
   if (request.trace) {
     TraceRecorder recorder;
@@ -122,7 +120,7 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   report.setup.model = workload.model.title;
   report.setup.software = software.name;
   report.setup.precision = to_string(workload.precision);
-  add_estimate_note(cluster, report.notes);
+  add_part_notes(cluster, report.notes);
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }

@@ -66,13 +66,12 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
 }
 
 StepRun run_step_inputs(const StepRequest& request, const Inputs& inputs) {
-  return run_step_inputs(request, inputs.catalogue, inputs.workload, inputs.machine);
+  return run_step_inputs(request, inputs.workload, inputs.machine);
 }
 
-StepTables step_tables(const StepRequest& request, const Catalogue& catalogue,
-                       const GpuRates& rates, const nccl::Profile& profile) {
-  StepTables tables{.catalogue = catalogue,
-                    .rates = rates,
+StepTables step_tables(const StepRequest& request, const GpuRates& rates,
+                       const nccl::Profile& profile) {
+  StepTables tables{.rates = rates,
                     .method = request.method,
                     .slow_rank = request.slow_rank,
                     .jitter = request.jitter};
@@ -85,10 +84,10 @@ StepRun watched_run(const StepRequest& request, const Inputs& inputs, spdlog::lo
   return run_step_inputs(request, inputs);
 }
 
-StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
-                        const Workload& workload, const MachineModel& machine) {
+StepRun run_step_inputs(const StepRequest& request, const Workload& workload,
+                        const MachineModel& machine) {
   return run_workload(machine.cluster, workload, machine.software,
-                      step_tables(request, catalogue, machine.rates, machine.nccl));
+                      step_tables(request, machine.rates, machine.nccl));
 }
 
 RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
@@ -102,7 +101,7 @@ RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
 RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
   const Cluster& cluster = inputs.machine.cluster;
   RunInputs made = step_run_inputs(request, cluster);
-  const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
+  const GpuModel& gpu = gpu_of(cluster);
   const auto peak = gpu.peak.find(std::string(row_of(inputs.workload.precision).peak));
   if (peak != gpu.peak.end()) {
     made.resources.emplace_back("flops",

@@ -48,16 +48,16 @@ struct StepRequest {
 void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 
 // Returns the settings of a run from the request. `rates` and `profile` must outlive the result.
-[[nodiscard]] StepTables step_tables(const StepRequest& request, const Catalogue& catalogue,
-                                     const GpuRates& rates, const nccl::Profile& profile);
+[[nodiscard]] StepTables step_tables(const StepRequest& request, const GpuRates& rates,
+                                     const nccl::Profile& profile);
 
 // With the workload and the machine of `inputs`, or with others in their place.
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Inputs& inputs);
 // The same, and says that it goes on where it takes longer than two seconds.
 [[nodiscard]] StepRun watched_run(const StepRequest& request, const Inputs& inputs,
                                   spdlog::logger& log);
-[[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
-                                      const Workload& workload, const MachineModel& machine);
+[[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Workload& workload,
+                                      const MachineModel& machine);
 
 // Returns the inputs for the report: all settings, and the resources of the cluster or of the whole
 // machine.

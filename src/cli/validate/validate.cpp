@@ -161,7 +161,7 @@ std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, const Ca
   std::vector<CaseResult> results(cases.size());
   run_tasks(cases.size(), threads, "validate", [&](std::size_t turn) {
     const std::size_t index = order[turn];
-    results[index] = run_case(cases[index], catalogue, nccl_predictor(catalogue, profile));
+    results[index] = run_case(cases[index], catalogue, nccl_predictor(profile));
   });
   return results;
 }

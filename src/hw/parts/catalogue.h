@@ -25,6 +25,7 @@ enum class Evidence : std::uint8_t {
   Shipped,    // Read in a configuration or topology file that a vendor or operator ships.
   Secondary,  // A page or file that quotes a vendor.
   Estimate,   // Derived or assumed; the source gives the rule.
+  User,       // Stated by the user; the source is the place, and what the user gives for it.
 };
 
 template <typename T>
@@ -63,6 +64,7 @@ struct LinkModel {
 
 struct GpuModel {
   std::string name;
+  std::string base;          // The part that it is a variant of; empty: none.
   std::string title;         // "NVIDIA H100 SXM5 80GB"
   std::string architecture;  // "hopper"
   // NVIDIA's, 90 for 9.0: what NCCL calls sm.
@@ -140,6 +142,14 @@ struct CpuModel {
   std::optional<Sourced<Bandwidth>> root_bandwidth;
 };
 
+// A part that the user describes, and what was said of it.
+struct OwnPart {
+  std::string base;                 // The part that it is a variant of; empty: none.
+  std::string place;                // "mine.yaml:7:8"
+  std::string source;               // Where the user has the values from; may be empty.
+  std::vector<std::string> values;  // "speed = 25 Gb/s", of those that are not of the base.
+};
+
 class Catalogue {
  public:
   // Reads cpus.yaml, gpus.yaml, links.yaml, nics.yaml, nvswitches.yaml and switches.yaml of
@@ -149,15 +159,28 @@ class Catalogue {
   // Returns the folder that it was read from.
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
 
-  // Look-ups for the value of a key in a cluster file: an unknown name is an error at that place
-  // that suggests the nearest name.
-  [[nodiscard]] const CpuModel& cpu(const ConfigNode& name) const;
-  [[nodiscard]] const GpuModel& gpu(const ConfigNode& name) const;
-  [[nodiscard]] const LinkModel& link(const ConfigNode& name) const;
-  [[nodiscard]] const NicModel& nic(const ConfigNode& name) const;
-  [[nodiscard]] const NvSwitchModel& nvswitch(const ConfigNode& name) const;
-  [[nodiscard]] const SwitchModel& network_switch(const ConfigNode& name) const;
-  // Look-ups of names that the catalogue itself holds (checked when it was loaded).
+  // Parts for the value of a key in a cluster file, by name: an unknown one is an error at that
+  // place that suggests the nearest. Where the value is a mapping it describes a part of the user's
+  // own, which is added; with the key `base` it holds what differs from that part.
+  [[nodiscard]] const CpuModel& cpu(const ConfigNode& part);
+  [[nodiscard]] const GpuModel& gpu(const ConfigNode& part);
+  [[nodiscard]] const LinkModel& link(const ConfigNode& part);
+  [[nodiscard]] const NicModel& nic(const ConfigNode& part);
+  [[nodiscard]] const NvSwitchModel& nvswitch(const ConfigNode& part);
+  [[nodiscard]] const SwitchModel& network_switch(const ConfigNode& part);
+  // Adds the user's parts in a mapping of kinds, each a mapping of parts by names. A name that is
+  // known is an error.
+  void add(const ConfigNode& kinds);
+  // The same for a file, or the YAML files of a folder.
+  void add(const std::filesystem::path& file_or_folder);
+  // Leaves links and parts of these names alone.
+  void keep(const std::vector<std::string>& names);
+  // Returns what add() and the look-ups added, by name.
+  [[nodiscard]] const std::map<std::string, OwnPart>& own() const { return own_; }
+  // The name of the part of the catalogue that `name` is or varies.
+  [[nodiscard]] const std::string& base_of(const std::string& name) const;
+
+  // Looks up a name that the catalogue itself holds (checked when it was loaded).
   [[nodiscard]] const LinkModel& link(std::string_view name) const;
 
   // Everything by name, for lists.
@@ -171,7 +194,12 @@ class Catalogue {
   [[nodiscard]] const std::map<std::string, SwitchModel>& switches() const { return switches_; }
 
  private:
+  friend struct Shelves;
+  template <typename Part>
+  const Part& look_up(const ConfigNode& node);
+
   std::filesystem::path folder_;
+  std::map<std::string, OwnPart> own_;
   std::map<std::string, CpuModel> cpus_;
   std::map<std::string, GpuModel> gpus_;
   std::map<std::string, LinkModel> links_;
@@ -187,5 +215,9 @@ class Catalogue {
 
 // Returns the schemas of the files by their names: "gpus" for gpus.yaml.
 [[nodiscard]] std::map<std::string, Schema> catalogue_schemas();
+// Describes a part where a cluster file has one: its name, or a mapping, whose keys `parts` has.
+void describe_part(Schema& schema);
+// Describes a mapping of kinds that Catalogue::add reads.
+void describe_own_parts(Schema& schema);
 
 }  // namespace trainyard

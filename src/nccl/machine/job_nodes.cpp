@@ -152,10 +152,9 @@ class NicGrouping {
   int devices_ = 0;
 };
 
-NcclSystem system_of(const Cluster& cluster, const Catalogue& catalogue, const ServerKinds& kinds,
-                     ServerId server) {
+NcclSystem system_of(const Cluster& cluster, const ServerKinds& kinds, ServerId server) {
   const ServerOutline outline = server_outline(cluster.topology, server);
-  NcclSystem system = to_nccl_xml(outline, catalogue);
+  NcclSystem system = to_nccl_xml(outline, cluster.catalogue);
   if (cluster.topology.server(server).grouped_nics) {
     NicGrouping(nic_groups(outline)).apply(system);
   }
@@ -176,7 +175,7 @@ NcclSystem system_of(const Cluster& cluster, const Catalogue& catalogue, const S
 
 }  // namespace
 
-JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains domains) {
+JobNodes job_nodes(const Cluster& cluster, Domains domains) {
   const SwitchGraph graph(cluster.topology);
   const ServerKinds kinds(cluster, graph);
   JobNodes nodes{.first_rank = {0}};
@@ -193,7 +192,7 @@ JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains d
       auto file = file_of_kind.find(key[host]);
       if (file == file_of_kind.end()) {
         const ServerId one = kinds.kinds()[key[host]].first;
-        file = file_of_kind.emplace(key[host], system_of(cluster, catalogue, kinds, one)).first;
+        file = file_of_kind.emplace(key[host], system_of(cluster, kinds, one)).first;
       }
       if (host == 0 || domains == Domains::Apart) {
         nodes.kinds.emplace_back();

@@ -24,8 +24,7 @@ enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are
 // domain, of which NCCL makes one node unless NICs divide it (make_machines). Files have all NICs,
 // but only the GPUs that ranks use. Throws ConfigError for servers that NCCL's file cannot
 // describe.
-[[nodiscard]] JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue,
-                                 Domains domains);
+[[nodiscard]] JobNodes job_nodes(const Cluster& cluster, Domains domains);
 
 // `nodes` servers of one file and the GPUs of the first ranks of each; of the last node perhaps
 // fewer.

@@ -119,7 +119,7 @@ std::string Timer::State::network_name(NodeId nic) const {
     return "tcpx";
   }
   const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
-  const auto name = profile.network_of_nic.find(part);
+  const auto name = profile.network_of_nic.find(cluster.catalogue.base_of(part));
   return name == profile.network_of_nic.end() ? "rdma" : name->second;
 }
 

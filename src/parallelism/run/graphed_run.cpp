@@ -17,8 +17,7 @@ GraphOnCluster::GraphOnCluster(const Cluster& cluster, const StepTables& tables)
     : cluster_(cluster), tables_(tables) {
   std::optional<ClusterTimes::Nccl> nccl;
   if (tables.nccl != nullptr) {
-    nccl.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue,
-                                    .profile = *tables.nccl,
+    nccl.emplace(ClusterTimes::Nccl{.profile = *tables.nccl,
                                     .engine = tables.engine,
                                     .version = tables.nccl_version,
                                     .searches = tables.searches});

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/parts/catalogue.h"
 #include "nccl/timing/profile.h"
 #include "network/contract/network.h"
 #include "parallelism/graph/graph_jitter.h"
@@ -43,7 +42,6 @@ inline constexpr int kMaxUnfoldedRanks = 1024;
 
 // The tables that do not change from one run to the next.
 struct StepTables {
-  const Catalogue& catalogue;
   const GpuRates& rates = no_rates();  // Traces bring the times of their kernels.
   // Times of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
   const nccl::Profile* nccl = nullptr;

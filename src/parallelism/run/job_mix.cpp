@@ -59,8 +59,8 @@ struct PlacedJob {
     keep_ranks(cluster, ranks, part);
     const Workload& workload = job.workload;
     const ParallelPlan plan = plan_for(workload, gpus());
-    const ComputeRates rates = compute_rates(gpu_of(part, tables.catalogue), tables.rates,
-                                             job.software, workload.precision);
+    const ComputeRates rates =
+        compute_rates(gpu_of(part), tables.rates, job.software, workload.precision);
     const ClusterTimes places(part, {}, tables.fidelity);
     const StepJob step{.model = workload.model,
                        .plan = plan,

@@ -77,7 +77,7 @@ RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload
     throw ConfigError(fmt::format("--traffic shared: expected at most {} GPUs, found {}",
                                   kMaxUnfoldedRanks, ranks));
   }
-  const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
+  const GpuModel& gpu = gpu_of(cluster);
   RecommenderRun run;
   run.memory_size = device_capacity(gpu.memory.value);
   run.sharding = shard_tables(workload.model, workload.rules, ranks,

@@ -110,7 +110,7 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
   check_unfolded(places.workers.gpus.size(), "parameter servers");
   StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
               .overlap = overlap_of(workload.overlap, software)};
-  const GpuModel& gpu = gpu_of(places.workers, tables.catalogue);
+  const GpuModel& gpu = gpu_of(places.workers);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
   run.peak = rates.peak;
   run.held = run.plan;
@@ -131,7 +131,7 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
 
 }  // namespace
 
-const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
+const GpuModel& gpu_of(const Cluster& cluster) {
   const Topology& topology = cluster.topology;
   const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
   for (const NodeId gpu : cluster.gpus) {
@@ -143,7 +143,7 @@ const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
           name, other));
     }
   }
-  return catalogue.gpus().at(name);
+  return cluster.catalogue.gpus().at(name);
 }
 
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
@@ -153,7 +153,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
   }
   StepRun run{.plan = plan_for(workload, static_cast<int>(cluster.gpus.size())),
               .overlap = overlap_of(workload.overlap, software)};
-  const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
+  const GpuModel& gpu = gpu_of(cluster);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
   run.held = run.plan;
   add_memory(cluster, workload, software, gpu, run);

@@ -46,7 +46,7 @@ struct StepRun {
 };
 
 // The one kind of GPU that all ranks have. Throws ConfigError if there are several.
-[[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue);
+[[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster);
 
 // Runs on all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and
 // for what is not modelled.

@@ -128,8 +128,7 @@ ClusterTimes::Shape& ClusterTimes::shape_of(const std::vector<int>& ranks) {
   Shape made;
   if (runtime_) {
     keep_ranks(whole_, ranks, group_);
-    const nccl::JobNodes nodes =
-        nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
+    const nccl::JobNodes nodes = nccl::job_nodes(group_, nccl::Domains::Joined);
     nccl::SearchMemory* const searches =
         runtime_->searches != nullptr ? runtime_->searches : &own_searches_;
     made.communicator = nccl::make_communicator(nodes, init_options(), searches).communicator;

@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "hw/parts/catalogue.h"
 #include "nccl/search/search_memory.h"
 #include "nccl/timing/profile.h"
 #include "nccl/tuning/call_plan.h"
@@ -46,7 +45,6 @@ class ClusterTimes final : public GroupTimes {
  public:
   // Runs collectives as NCCL would, by its event model.
   struct Nccl {
-    const Catalogue& catalogue;
     const nccl::Profile& profile;
     std::optional<Fidelity> engine = {};  // Between nodes; none: the event model's own ports.
     nccl::Version version = nccl::kNewestVersion;

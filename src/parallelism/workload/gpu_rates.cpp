@@ -135,7 +135,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                                   names_of(all.generations), gpu.title));
   }
   const GenerationRates& generation = found->second;
-  const auto device = all.devices.find(gpu.name);
+  const auto device = all.devices.find(gpu.base.empty() ? gpu.name : gpu.base);
   const double sustained = device == all.devices.end() ? 1.0 : device->second;
   const double peak = peak_of(gpu, std::string(row_of(precision).peak)) * sustained;
   const std::optional<int> multiprocessors = gpu.multiprocessors

@@ -52,6 +52,11 @@ void compose_servers(ConfigDocument& document, const Catalogue& catalogue) {
   }
 }
 
+// Whether a setting means this key of `server`.
+bool is_device(std::string_view key) {
+  return key == "gpu" || key == "nic" || key == "cpu";
+}
+
 void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
                      const ClusterOverrides& overrides) {
   compose_servers(document, catalogue);
@@ -65,7 +70,9 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
           "--set nodes: expected the number of nodes once, found it in --nodes, --gpus or a log as "
           "well");
     }
-    document.set(setting.substr(0, equals), setting.substr(equals + 1));
+    const std::string path = setting.substr(0, equals);
+    const bool is_of_device = is_device(path.substr(0, path.find('.')));
+    document.set(is_of_device ? "server." + path : path, setting.substr(equals + 1));
     compose_servers(document, catalogue);
   }
   if (overrides.nodes) {
@@ -201,6 +208,34 @@ Topology build_topology(const std::vector<ServerGroup>& groups, Fabric* fabric,
   return std::move(builder).build();
 }
 
+bool is_among(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Those of the user's own parts that are among `names`: Cluster::own_parts.
+std::vector<std::string> own_parts_used(const Catalogue& catalogue,
+                                        const std::vector<std::string>& names) {
+  std::vector<std::string> lines;
+  for (const auto& [name, own] : catalogue.own()) {
+    if (is_among(names, name)) {
+      lines.push_back(fmt::format("{}: {}: {}{}{}", name, fmt::join(own.values, ", "), own.place,
+                                  own.source.empty() ? "" : ": ", own.source));
+    }
+  }
+  return lines;
+}
+
+void warn_of_unused_parts(const ConfigNode& kinds, const std::vector<std::string>& names,
+                          std::vector<std::string>& warnings) {
+  for (const auto& [kind, parts] : kinds.entries()) {
+    for (const auto& [name, part] : parts.entries()) {
+      if (!is_among(names, name)) {
+        warnings.push_back(fmt::format("{}: nothing in the cluster is of this part", part.path()));
+      }
+    }
+  }
+}
+
 // Takes the broken links out of a cluster that is whole.
 void break_links(Cluster& cluster, std::span<const Fault> faults) {
   if (faults.empty()) {
@@ -222,7 +257,11 @@ void break_links(Cluster& cluster, std::span<const Fault> faults) {
 Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                       const ClusterOverrides& overrides) {
   apply_overrides(document, catalogue, overrides);
-  ClusterKeys keys{.catalogue = &catalogue};
+  Catalogue with_own = catalogue;
+  for (const std::string& parts : overrides.parts) {
+    with_own.add(std::filesystem::path(parts));
+  }
+  ClusterKeys keys{.catalogue = &with_own};
   read_fields(document.root(), keys, cluster_fields);
   document.finish();  // A key that is misspelt is told before what follows from its absence.
   PartLog parts;
@@ -247,6 +286,7 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   const auto fewest_nics =
       std::ranges::min(groups, {}, [](const ServerGroup& group) { return group.spec.nics; });
   Cluster cluster = {.name = keys.name,
+                     .catalogue = {},
                      .topology = std::move(topology),
                      .routing = fabric ? fabric->routing() : RoutingOptions{},
                      .nodes = static_cast<int>(server_gpus.size()),
@@ -255,7 +295,13 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                      .gpus = std::move(gpus),
                      .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
                      .estimates = parts.lines(),
+                     .own_parts = own_parts_used(with_own, parts.names()),
                      .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
+  cluster.catalogue = std::move(with_own);
+  cluster.catalogue.keep(parts.names());
+  if (const auto own = document.root().optional("parts")) {
+    warn_of_unused_parts(*own, parts.names(), cluster.warnings);
+  }
   break_links(cluster, keys.faults);
   return cluster;
 }

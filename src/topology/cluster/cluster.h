@@ -21,10 +21,12 @@ struct ClusterOverrides {
   std::optional<int> gpus_per_node = {};   // GPUs used in each server, at most those it has.
   std::vector<std::string> settings = {};  // "key.path=value", as --set takes them.
   std::vector<std::string> pulls = {};     // "A,B" or "A", as --pull takes them.
+  std::vector<std::string> parts = {};     // Files and folders of the user's own parts.
 };
 
 struct Cluster {
   std::string name;
+  Catalogue catalogue = {};  // Its parts, and all links.
   Topology topology;
   RoutingOptions routing;
   int nodes = 0;
@@ -37,6 +39,8 @@ struct Cluster {
   int nics_per_node = 0;
   // One line for each value of the catalogue that this cluster uses and that is an estimate.
   std::vector<std::string> estimates;
+  // The same for each of the user's own parts that it uses: "PART: KEY = VALUE, ...: SOURCE".
+  std::vector<std::string> own_parts = {};
   // One line for each thing that a user should know before trusting results: broken links, ...
   std::vector<std::string> warnings = {};
 };

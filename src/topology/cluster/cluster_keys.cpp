@@ -22,7 +22,7 @@ struct ServerKind : Composed<Rows> {
 template <typename Rows>
 ServerKind(Composed<Rows>) -> ServerKind<Rows>;
 
-void group_fields(Fields& fields, ServerGroupKeys& keys, const Catalogue* catalogue) {
+void group_fields(Fields& fields, ServerGroupKeys& keys, Catalogue* catalogue) {
   const auto server = [&](Fields& inner, ServerKeys& own) {
     own.catalogue = catalogue;
     server_fields(inner, own);
@@ -32,6 +32,20 @@ void group_fields(Fields& fields, ServerGroupKeys& keys, const Catalogue* catalo
   fields.required("server", keys.server, ServerKind{Composed{server}},
                   "What is in each of them: a mapping of a server's keys, or its file.");
 }
+
+// Parts of the user's own, by kind and name.
+struct OwnParts {
+  Catalogue* catalogue;
+  template <typename Value>
+  void read(const Fields& /*parent*/, const ConfigNode& node, Value& /*value*/) const {
+    catalogue->add(node);
+  }
+  template <typename Value>
+  void describe(Schema& schema, Value& /*value*/) const {
+    describe_own_parts(schema);
+    schema.is_cited = true;
+  }
+};
 
 void check_groups(const ConfigNode& node, const ClusterKeys& keys) {
   for (const std::string_view key : {"nodes", "server"}) {
@@ -57,6 +71,8 @@ void cluster_fields(Fields& fields, ClusterKeys& keys) {
   };
   fields.required("name", keys.name, Text{}, "Name for people.");
   fields.required("source", std::ignore, Unread{}, "Where the facts are from.");
+  fields.optional("parts", std::ignore, OwnParts{keys.catalogue},
+                  "Parts of your own, which all that names parts may name.");
   const bool has_kinds = fields.optional("servers", keys.groups, List{Group{group}},
                                          "Servers of several kinds, instead of the next two.");
   fields.where(!has_kinds, [&] { group(fields, keys.groups.emplace_back()); });

@@ -25,8 +25,8 @@ struct ServerGroupKeys {
 };
 
 struct ClusterKeys {
-  const Catalogue* catalogue = nullptr;  // Null where nothing is read.
-  std::optional<ConfigNode> size = {};   // Where errors about the number of servers point.
+  Catalogue* catalogue = nullptr;       // Null where nothing is read.
+  std::optional<ConfigNode> size = {};  // Where errors about the number of servers point.
   std::string name = {};
   std::vector<ServerGroupKeys> groups = {};
   std::optional<FabricKeys> fabric = {};

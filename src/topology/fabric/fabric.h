@@ -42,10 +42,10 @@ struct GraphLinkKeys {
 
 // The keys of all templates. Lengths are times of flight; parts are null where none is named.
 struct FabricKeys {
-  const Catalogue* catalogue = nullptr;  // Null where nothing is read.
-  std::optional<ConfigNode> node = {};   // The mapping under `fabric`.
-  std::size_t layout = 0;                // Index of the template.
-  bool attaches_gpus = false;            // GPUs, not NICs, have the links into the fabric.
+  Catalogue* catalogue = nullptr;       // Null where nothing is read.
+  std::optional<ConfigNode> node = {};  // The mapping under `fabric`.
+  std::size_t layout = 0;               // Index of the template.
+  bool attaches_gpus = false;           // GPUs, not NICs, have the links into the fabric.
   bool has_optics = false;
   RoutingOptions routing = {};  // With the router of the template.
   std::optional<int> virtual_channels = {};

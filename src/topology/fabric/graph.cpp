@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMaxSwitchesOfGraph = 100'000;
 constexpr std::int64_t kMaxCopiesOfCable = 4096;
 
-void switch_fields(Fields& fields, GraphSwitchKeys& keys, const Catalogue* catalogue) {
+void switch_fields(Fields& fields, GraphSwitchKeys& keys, Catalogue* catalogue) {
   fields.check([&](const ConfigNode& node) { keys.node = node; });
   fields.required("name", keys.name, Text{}, "Name without /.");
   fields.required("part", keys.part, part_named(catalogue, &Catalogue::network_switch), "Part.");

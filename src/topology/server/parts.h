@@ -71,17 +71,19 @@ struct PhysicalLink {
 // Kinds of values in tables of fields. Those that look parts up take a catalogue that is null only
 // where nothing is read.
 inline constexpr Via kLength{Text{}, cable_delay};
+struct PartKind {
+  static void describe(Schema& schema) { describe_part(schema); }
+};
 template <typename Model>
-auto part_named(const Catalogue* catalogue,
-                const Model& (Catalogue::*find)(const ConfigNode& name) const) {
-  return Via{Text{}, [=](const ConfigNode& name) { return &(catalogue->*find)(name); }};
+auto part_named(Catalogue* catalogue, const Model& (Catalogue::*find)(const ConfigNode& part)) {
+  return Via{PartKind{}, [=](const ConfigNode& part) { return &(catalogue->*find)(part); }};
 }
 // A link of one family, which errors call `expected`.
-inline auto link_named(const Catalogue* catalogue, LinkFamily family, std::string_view expected) {
-  return Via{Text{}, [=](const ConfigNode& name) {
-               const LinkModel& model = catalogue->link(name);
+inline auto link_named(Catalogue* catalogue, LinkFamily family, std::string_view expected) {
+  return Via{PartKind{}, [=](const ConfigNode& part) {
+               const LinkModel& model = catalogue->link(part);
                if (model.family != family) {
-                 name.fail(expected, name.found());
+                 part.fail(expected, part.found());
                }
                return &model;
              }};

@@ -21,7 +21,7 @@ constexpr Whole kLaneCount{1, 32};
 constexpr std::array<std::string_view, 5> kDistances = {"none", "pix", "pxb", "phb", "sys"};
 constexpr std::array<std::string_view, 2> kDevices = {"gpu", "nic"};
 
-auto pcie_named(const Catalogue* catalogue) {
+auto pcie_named(Catalogue* catalogue) {
   return link_named(catalogue, LinkFamily::Pcie, "a PCIe link such as PCIe4");
 }
 
@@ -35,7 +35,7 @@ double payload_efficiency(const ConfigNode& payload) {
 
 // The schema leaves out what stands below a branch of a branch.
 struct BranchKind {
-  const Catalogue* catalogue;
+  Catalogue* catalogue;
   bool is_described = true;
 
   void read(const Fields& parent, const ConfigNode& node, ServerBranch& branch) const {
@@ -109,7 +109,7 @@ void check_tree(const ConfigNode& node, const ServerKeys& keys) {
 }
 
 void device_fields(Fields& fields, ServerKeys& keys) {
-  const Catalogue* catalogue = keys.catalogue;
+  Catalogue* catalogue = keys.catalogue;
   fields.required("gpu", keys.gpu, part_named(catalogue, &Catalogue::gpu), "Part.");
   fields.optional("nic", keys.nic, part_named(catalogue, &Catalogue::nic), "Part.");
   fields.optional("cpu", keys.cpu, part_named(catalogue, &Catalogue::cpu), "Part.");

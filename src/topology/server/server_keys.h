@@ -36,8 +36,8 @@ struct ServerBranch {
 
 // Parts are those of the catalogue, null where the file names none.
 struct ServerKeys {
-  const Catalogue* catalogue = nullptr;  // Null where nothing is read.
-  std::optional<ConfigNode> node = {};   // The mapping.
+  Catalogue* catalogue = nullptr;       // Null where nothing is read.
+  std::optional<ConfigNode> node = {};  // The mapping.
   ServerTemplate layout = ServerTemplate::NvSwitch;
   const GpuModel* gpu = nullptr;
   const NicModel* nic = nullptr;

@@ -22,8 +22,7 @@ std::vector<MachineFault> faults_on(const std::string& name, int nodes,
       load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), {.nodes = nodes});
   const nccl::Profile profile = nccl::Profile::load(kConfigs / "nccl/profile.yaml");
   const Bytes size = mib(1);
-  const NcclSession session(item, cluster, shipped_catalogue(), profile, Operation::AllReduce,
-                            std::span(&size, 1));
+  const NcclSession session(item, cluster, profile, Operation::AllReduce, std::span(&size, 1));
   return faults_of({.cluster = cluster,
                     .item = item,
                     .communicator = session.communicator(),

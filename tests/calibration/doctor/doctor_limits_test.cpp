@@ -28,7 +28,7 @@ Limited limits_of(const std::string& name, int nodes, Operation operation,
   const std::array sizes{kib(1), gib(1)};
   ValidationCase item;
   item.environment = {{"NCCL_ALGO", algorithm}};
-  NcclSession session(item, cluster, shipped_catalogue(), profile, operation, sizes);
+  NcclSession session(item, cluster, profile, operation, sizes);
   const std::vector<LimitShare> limits = largest_limits(session, profile);
   REQUIRE(limits.size() == 2);
   return {.small = limits[0], .large = limits[1]};

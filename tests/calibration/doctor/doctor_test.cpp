@@ -33,7 +33,7 @@ std::vector<DoctorRun> two_runs() {
 
 Hypotheses hypotheses_of(const Cluster& cluster, std::span<const DoctorRun> runs) {
   const nccl::Profile profile = nccl::Profile::load(kDoctorConfigs / "nccl/profile.yaml");
-  return predict_hypotheses({cluster, shipped_catalogue(), profile, runs},
+  return predict_hypotheses({cluster, profile, runs},
                             [](std::size_t count, const std::function<void(std::size_t)>& task) {
                               for (std::size_t index = 0; index < count; ++index) {
                                 task(index);

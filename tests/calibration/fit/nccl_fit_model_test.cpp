@@ -21,8 +21,7 @@ TEST_CASE("the event model as the model of a fit says what a session says") {
   const std::vector<Bytes> sizes{kib(1), mib(4)};
   const nccl::Profile shipped = nccl::Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
   const auto session = [&] {
-    return std::make_unique<NcclSession>(item, cluster, shipped_catalogue(), shipped,
-                                         Operation::AllGather, sizes);
+    return std::make_unique<NcclSession>(item, cluster, shipped, Operation::AllGather, sizes);
   };
   std::vector<std::unique_ptr<NcclSession>> sessions;
   sessions.push_back(session());

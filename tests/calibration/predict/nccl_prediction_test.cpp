@@ -32,14 +32,14 @@ Cluster cluster_of(const ValidationCase& item) {
 
 std::vector<PredictedTime> predicted(const ValidationCase& item, Operation operation,
                                      const std::vector<Bytes>& sizes) {
-  const Predictor predictor = nccl_predictor(shipped_catalogue(), profile());
+  const Predictor predictor = nccl_predictor(profile());
   return predictor(item, cluster_of(item), operation, sizes);
 }
 
 // The graphs of one server, the ring cut to its first channels.
 std::string graph_text(const Cluster& cluster, int channels) {
-  const nccl::InitResult result = nccl::make_communicator(
-      nccl::job_nodes(cluster, shipped_catalogue(), nccl::Domains::Joined), {});
+  const nccl::InitResult result =
+      nccl::make_communicator(nccl::job_nodes(cluster, nccl::Domains::Joined), {});
   nccl::GraphSet file = result.communicator.graphs.front();
   for (nccl::Graph* const graph : {&file.ring, &file.tree}) {
     graph->channel_count = channels;
@@ -54,8 +54,7 @@ TEST_CASE("a measured table is predicted within half of it", "[nccl][timing]") {
   const std::filesystem::path root = source_dir();
   const LoadedCase loaded = load_validation_case(
       root / "validation" / "cases" / "nccl" / "h100-1x4-nvswitch-allreduce.yaml", root);
-  const CaseResult result =
-      run_case(loaded, shipped_catalogue(), nccl_predictor(shipped_catalogue(), profile()));
+  const CaseResult result = run_case(loaded, shipped_catalogue(), nccl_predictor(profile()));
   REQUIRE(result.not_covered.empty());
   REQUIRE(result.errors.large.median < std::log(1.5));
 }

@@ -326,10 +326,10 @@ TEST_CASE("estimates are named without their sources, in one note") {
   Cluster cluster = inputs_of("dgx-h100", 1).cluster;
   std::vector<std::string> notes;
   cluster.estimates = {};
-  add_estimate_note(cluster, notes);
+  add_part_notes(cluster, notes);
   REQUIRE(notes.empty());
   cluster.estimates = {"A: x = 1: a guess", "B: y = 2: another: one"};
-  add_estimate_note(cluster, notes);
+  add_part_notes(cluster, notes);
   REQUIRE(notes == std::vector<std::string>{"estimates used (sources: trainyard topology --format "
                                             "json): A: x = 1; B: y = 2"});
 }

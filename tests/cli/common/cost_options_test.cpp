@@ -18,7 +18,7 @@ std::string price_complaint(const ScratchFolder& folder, const std::string& text
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 1});
   const std::string file = folder.write("prices.yaml", text).string();
   try {
-    (void)load_costs({.prices = file}, cluster, shipped_catalogue());
+    (void)load_costs({.prices = file}, cluster);
   } catch (const ConfigError& error) {
     return std::string(error.what()).substr(file.size());
   }
@@ -48,10 +48,10 @@ TEST_CASE("a part that nobody has is a mistake in the prices", "[cost-options]")
 TEST_CASE("watts that are shipped hold until the user says others", "[cost-options]") {
   const ScratchFolder folder;
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 1});
-  REQUIRE(load_costs({}, cluster, shipped_catalogue()).totals.gpu_watts == 8 * 700.0);
+  REQUIRE(load_costs({}, cluster).totals.gpu_watts == 8 * 700.0);
   const std::string file =
       folder.write("prices.yaml", "parts: {H100-SXM: {watts: 500, idle_watts: 80}}").string();
-  const ClusterCosts costs = load_costs({.prices = file}, cluster, shipped_catalogue());
+  const ClusterCosts costs = load_costs({.prices = file}, cluster);
   REQUIRE(costs.totals.gpu_watts == 8 * 500.0);
   REQUIRE(costs.totals.gpu_idle_watts == 8 * 80.0);
 }

@@ -56,7 +56,7 @@ TEST_CASE("the tables of a step have the runtime", "[cli]") {
   const nccl::Profile profile;
   const Catalogue catalogue;
   const GpuRates rates;
-  StepTables tables{.catalogue = catalogue, .rates = rates};
+  StepTables tables{.rates = rates};
   runtime({"--fidelity", "packet"}).apply(profile, tables);
   REQUIRE(tables.nccl == &profile);
   REQUIRE(tables.engine == Fidelity::Packet);

@@ -25,7 +25,7 @@ JobNodes nodes_of(const std::string& cluster, const ClusterOverrides& overrides 
                   Domains domains = Domains::Joined) {
   const Catalogue catalogue = Catalogue::load(kConfigs / "hardware");
   return job_nodes(load_cluster(kConfigs / "clusters" / (cluster + ".yaml"), catalogue, overrides),
-                   catalogue, domains);
+                   domains);
 }
 
 std::size_t gpus_of(const JobNodes& nodes, std::size_t kind) {

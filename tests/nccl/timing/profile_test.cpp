@@ -140,8 +140,7 @@ MachineKind kind_of(const std::string& name, int nodes, int gpus_per_node,
   item.environment = environment;
   const Cluster cluster = cluster_of(item, shipped_catalogue());
   const Profile profile = Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
-  return NcclSession(item, cluster, shipped_catalogue(), profile, Operation::AllReduce, {})
-      .machine();
+  return NcclSession(item, cluster, profile, Operation::AllReduce, {}).machine();
 }
 
 }  // namespace

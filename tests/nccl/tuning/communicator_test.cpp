@@ -12,7 +12,7 @@ namespace {
 Communicator of_ranks(const Cluster& whole, const std::vector<int>& ranks) {
   Cluster part = whole;
   keep_ranks(whole, ranks, part);
-  return make_communicator(job_nodes(part, shipped_catalogue(), Domains::Joined), {}).communicator;
+  return make_communicator(job_nodes(part, Domains::Joined), {}).communicator;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace trainyard {
 TEST_CASE("a graph runs alone and on a shared network, and says who waits for whom",
           "[graphed_run]") {
   const Cluster cluster = round_cluster(2);
-  StepTables tables{.catalogue = shipped_catalogue()};
+  StepTables tables;
   OperationGraph graph(2);
   const StreamId first = graph.add_stream(0, "stream");
   graph.add_compute(first, "work", StepPart::Linear, microseconds(3));

@@ -34,8 +34,7 @@ struct SmallMix {
                       .software = software,
                       .servers = servers[index]});
     }
-    return run_job_mix(cluster, jobs, {.catalogue = shipped_catalogue(), .rates = shipped_rates()},
-                       steps);
+    return run_job_mix(cluster, jobs, {.rates = shipped_rates()}, steps);
   }
 };
 

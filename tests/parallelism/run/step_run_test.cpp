@@ -20,10 +20,7 @@ StepRun run_gpt(const std::string& cluster, std::optional<int> nodes,
                                           kConfigsFolder / "workloads" / "models", settings);
   return run_workload(shipped_cluster(cluster, {.nodes = nodes}), workload,
                       shipped_software(workload.software),
-                      {.catalogue = shipped_catalogue(),
-                       .rates = shipped_rates(),
-                       .nccl = nullptr,
-                       .fidelity = Fidelity::Flow});
+                      {.rates = shipped_rates(), .nccl = nullptr, .fidelity = Fidelity::Flow});
 }
 
 }  // namespace
@@ -84,8 +81,7 @@ TEST_CASE("published steps of encoders and of images are predicted too fast", "[
                                             kConfigsFolder / "workloads" / "models", one.settings);
     const StepRun run =
         run_workload(shipped_cluster(one.cluster, {.nodes = 1, .gpus_per_node = one.gpus}),
-                     workload, shipped_software(workload.software),
-                     {.catalogue = shipped_catalogue(), .rates = shipped_rates()});
+                     workload, shipped_software(workload.software), {.rates = shipped_rates()});
     REQUIRE(run.step.time.seconds() / one.seconds == Approx(one.ratio).margin(0.002));
   }
 }

@@ -25,7 +25,7 @@ const nccl::Profile& shipped_profile() {
 }
 
 ClusterTimes::Nccl nccl_runtime() {
-  return {.catalogue = shipped_catalogue(), .profile = shipped_profile()};
+  return {.profile = shipped_profile()};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ const std::string kServer = "{template: pcie, gpu: L40S, gpus: 2, nic: ConnectX-
 
 ClusterKeys keys_of(const std::string& text) {
   ConfigDocument document = ConfigDocument::parse("name: x\nsource: y\n" + text, "my.yaml");
-  ClusterKeys keys{.catalogue = &shipped_catalogue()};
+  ClusterKeys keys{.catalogue = &open_catalogue()};
   read_fields(document.root(), keys, cluster_fields);
   document.finish();
   return keys;

@@ -298,10 +298,10 @@ TEST_CASE("each mistake in a cluster file is one line that says what to do") {
             "found 17: lower nodes or take switches with more ports");
   }
   SECTION("a key that nobody reads") {
-    REQUIRE(
-        error_of(kSmall + "colour: red\n") ==
-        "my.yaml:15:1: unknown key \"colour\"; known keys: server, servers, name, source, nodes, "
-        "fabric, faults");
+    REQUIRE(error_of(kSmall + "colour: red\n") ==
+            "my.yaml:15:1: unknown key \"colour\"; known keys: server, servers, name, source, "
+            "parts, nodes, "
+            "fabric, faults");
   }
   SECTION("a cable without a unit") {
     REQUIRE(

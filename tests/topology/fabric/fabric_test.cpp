@@ -13,7 +13,7 @@ TEST_CASE("an unknown template or routing is refused with the known ones") {
   const auto read = [](const std::string& fabric) {
     ConfigDocument document =
         ConfigDocument::parse("nodes: 1\nfabric: {" + fabric + "}\n", "fabric.yaml");
-    FabricKeys keys{.catalogue = &shipped_catalogue()};
+    FabricKeys keys{.catalogue = &open_catalogue()};
     read_fields(document.root().required("fabric"), keys, fabric_fields);
   };
   REQUIRE_THROWS_WITH(read("template: close"),
