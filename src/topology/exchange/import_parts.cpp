@@ -88,22 +88,23 @@ const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& opt
 
 const NicModel* recognise_nic(const NicEvidence& evidence, const Catalogue& catalogue) {
   const NicModel* of_id = nullptr;
-  const NicModel* of_speed = nullptr;
-  int count = 0;
+  std::vector<const NicModel*> of_speed;
   for (const auto& [name, nic] : catalogue.nics()) {
     const bool same_ports = nic.ports.value == evidence.ports;
     if (has_id(nic, evidence.pci_id) && (of_id == nullptr || same_ports)) {
       of_id = &nic;
     }
     if (nic.speed.value.bits_per_second() * nic.ports.value == evidence.speed * 1'000'000) {
-      of_speed = &nic;
-      ++count;
+      of_speed.push_back(&nic);
     }
   }
   if (of_id != nullptr) {
     return of_id;
   }
-  return count == 1 ? of_speed : nullptr;
+  if (of_speed.size() > 1) {  // Those with an id would have been known by it.
+    std::erase_if(of_speed, [](const NicModel* nic) { return nic->pci_ids.has_value(); });
+  }
+  return of_speed.size() == 1 ? of_speed.front() : nullptr;
 }
 
 std::string speed_text(std::int64_t megabits_per_second) {
@@ -120,7 +121,8 @@ std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets, const ImportOpti
     const bool same_identity = !model.identity || (cpu.vendor == model.identity->vendor &&
                                                    cpu.familyid == model.identity->family.value &&
                                                    cpu.modelid == model.identity->model.value);
-    if (cpu.arch == model.arch && same_identity) {
+    const bool joins_sockets = sockets == 1 || !model.socket_link.empty();
+    if (cpu.arch == model.arch && same_identity && joins_sockets) {
       candidates.push_back(name);
     }
   }

@@ -51,7 +51,7 @@ struct NicEvidence {
 };
 
 // The part with this PCI id, of several the one with as many ports; else the only one of this
-// speed; null where that leaves none or several.
+// speed, or of this speed and without an id; null where that leaves none or several.
 [[nodiscard]] const NicModel* recognise_nic(const NicEvidence& evidence,
                                             const Catalogue& catalogue);
 [[nodiscard]] std::string speed_text(std::int64_t megabits_per_second);

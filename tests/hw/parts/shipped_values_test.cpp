@@ -36,7 +36,8 @@ TEST_CASE("NVSwitches from NVLink 4 on and Quantum switches reduce in the networ
   };
   REQUIRE(names_of(shipped_catalogue().links()) == std::vector<std::string>{"NVLink4", "NVLink5"});
   REQUIRE(names_of(shipped_catalogue().switches()) ==
-          std::vector<std::string>{"Quantum-QM8700", "Quantum2-QM9700", "QuantumX800-Q3400"});
+          std::vector<std::string>{"Quantum-QM8700", "Quantum-QM8700-80x100G", "Quantum2-QM9700",
+                                   "Quantum2-QM9700-128x200G", "QuantumX800-Q3400"});
 }
 
 TEST_CASE("the shipped values are the published ones") {

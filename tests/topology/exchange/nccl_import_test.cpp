@@ -150,9 +150,10 @@ TEST_CASE("what a file leaves open is asked for in one line") {
   while (unknown.find("device=\"0x2330\"") != std::string::npos) {
     unknown = with(unknown, "device=\"0x2330\"", "");
   }
-  REQUIRE(error_of(unknown) ==
-          "a.xml:5:5: a GPU of sm 90 with 18 links may be GH200, H100-SXM, H100-SXM-500W, H20 or "
-          "H200-SXM; expected --gpu PART, found none");
+  REQUIRE(
+      error_of(unknown) ==
+      "a.xml:5:5: a GPU of sm 90 with 18 links may be GH200, GH200-144GB, H100-SXM, "
+      "H100-SXM-500W, H100-SXM-64GB, H20, H20-141GB or H200-SXM; expected --gpu PART, found none");
   REQUIRE(error_of(with(kMachine, "0x2330", "0x2335")) ==
           "a.xml:19:3: expected GPUs of one kind, found another than at 5:5");
   REQUIRE(error_of(with(kMachine, "modelid=\"143\"", "modelid=\"1\"")) ==

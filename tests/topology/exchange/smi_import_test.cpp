@@ -107,9 +107,10 @@ TEST_CASE("what a matrix leaves open is asked for in one line") {
   REQUIRE(error_of_import(kMixed, {.gpu = "A100-SXM-80GB", .cpu = "EPYC-Rome"}) ==
           "topo.txt: the matrix does not name the part of the NICs; expected --nic PART, found "
           "none");
-  REQUIRE(error_of_import(kMixed, {.nic = "ConnectX-6"}) ==
-          "topo.txt: a GPU with 12 links may be A100-PCIe-40GB, A100-PCIe-80GB, A100-SXM-40GB, "
-          "A100-SXM-80GB or H100-PCIe; expected --gpu PART, found none");
+  REQUIRE(
+      error_of_import(kMixed, {.nic = "ConnectX-6"}) ==
+      "topo.txt: a GPU with 12 links may be A100-PCIe-40GB, A100-PCIe-80GB, A100-SXM-40GB, "
+      "A100-SXM-64GB, A100-SXM-80GB, H100-NVL-94GB or H100-PCIe; expected --gpu PART, found none");
   REQUIRE(error_of_import(kMixed, {.gpu = "A100-SXM-80GB", .nic = "ConnectX-6"}) ==
           "topo.txt: the CPU, whose link between sockets is needed, fits no part of the catalogue; "
           "expected --cpu PART, found none");

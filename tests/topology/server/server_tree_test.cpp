@@ -238,9 +238,9 @@ TEST_CASE("each mistake in a tree is one line that says what to do") {
   REQUIRE(error("[[{switch: [{root: [gpu], bandwidth: 73 GB/s}]}]]") ==
           "server.yaml:3:19: tree[0][0].switch[0]: a root complex belongs to a socket: it cannot "
           "stand below a PCIe switch or another one");
-  REQUIRE(error("[[{gpu: L40}]]") ==
+  REQUIRE(error("[[{gpu: L41S}]]") ==
           "server.yaml:3:15: tree[0][0].gpu: expected the name of a GPU in the catalogue, found "
-          "\"L40\"; did you mean \"L40S\"?");
+          "\"L41S\"; did you mean \"L40S\"?");
   REQUIRE(error("[[{switch: [{gpu: GH200}]}]]") ==
           "server.yaml:3:25: tree[0][0].switch[0].gpu: GH200 reaches its CPU over C2C: it stands "
           "beside the PCIe switches and root complexes of a socket, not below");
