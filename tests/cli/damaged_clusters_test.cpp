@@ -88,7 +88,7 @@ std::string outcome(const std::string& text, const Catalogue& catalogue) {
 }  // namespace
 
 TEST_CASE("a damaged cluster file is built or refused in one line") {
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   int refused = 0;
   int count = 0;
   for (const auto& [file, right] : shipped_texts()) {

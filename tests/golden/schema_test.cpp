@@ -18,6 +18,7 @@
 #include "calibration/predict/budgets.h"
 #include "calibration/predict/profile_constants.h"
 #include "calibration/predict/validation_case.h"
+#include "calibration/training/step_intervals.h"
 #include "calibration/training/step_values.h"
 #include "calibration/training/training_case.h"
 #include "calibration/training/training_rows.h"
@@ -93,6 +94,8 @@ std::vector<Kind> kinds() {
       {"budgets", "Errors that validation may not exceed", schema_of<Budgets>(budget_fields)},
       {"intervals", "Intervals of predicted times",
        schema_of<Intervals>([](Fields& fields, Intervals& read) { read.fields(fields); })},
+      {"step-intervals", "Intervals of predicted training steps",
+       schema_of<StepIntervals>([](Fields& fields, StepIntervals& read) { read.fields(fields); })},
       {"nccl-priors", "What is assumed of constants of NCCL's event model",
        schema_of<std::monostate>(
            [](Fields& fields, std::monostate&) { prior_file_fields(fields); })},

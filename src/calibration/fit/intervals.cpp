@@ -4,9 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/check.h"
@@ -16,38 +16,10 @@
 namespace trainyard {
 namespace {
 
-// The share that lies outside on each side of an interval of 90 %.
-constexpr double kTail = 0.05;
 // Systems that those of other families count as, together: a group of its own is as small as three,
 // which know little of their 5 %.
 constexpr double kOthers = 2.0;
-// Limits of what a file may say, and the digits that it has.
-constexpr double kMinFactor = 1e-3;
-constexpr double kMaxFactor = 1e3;
-constexpr std::int64_t kMaxRows = 1'000'000'000;
-constexpr double kSteps = 1000.0;
 constexpr std::array<std::string_view, 3> kRegimeNames{"latency", "between", "bandwidth"};
-
-struct WeightedError {
-  double surprise;
-  double weight;
-};
-
-// The least value that at least `share` of the weight does not exceed.
-double weighted_quantile(const std::vector<WeightedError>& ascending, double share) {
-  double total = 0.0;
-  for (const WeightedError& one : ascending) {
-    total += one.weight;
-  }
-  double sum = 0.0;
-  for (const WeightedError& one : ascending) {
-    sum += one.weight;
-    if (sum >= share * total) {
-      return one.surprise;
-    }
-  }
-  return ascending.back().surprise;
-}
 
 using LedgerRows = std::vector<const LedgerRow*>;
 
@@ -67,34 +39,20 @@ std::size_t add_errors(const LedgerRows& rows, std::optional<double> weight,
   return rows_of.size();
 }
 
-// An interval always holds the prediction itself.
-TimeBand band_of(const LedgerRows& own, const LedgerRows& others) {
+TimeBand band_of_rows(const LedgerRows& own, const LedgerRows& others) {
   std::vector<WeightedError> errors;
   const std::size_t systems = add_errors(own, {}, errors);
   add_errors(others, kOthers, errors);
-  std::ranges::stable_sort(errors, {}, &WeightedError::surprise);
-  return {.low = std::min(1.0, std::exp(weighted_quantile(errors, kTail))),
-          .high = std::max(1.0, std::exp(weighted_quantile(errors, 1.0 - kTail))),
-          .systems = systems,
-          .rows = own.size()};
-}
-
-SimTime scaled(SimTime time, double factor) {
-  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
+  TimeBand band = band_of(std::move(errors));
+  band.systems = systems;
+  band.rows = own.size();
+  return band;
 }
 
 void machine_fields(Fields& fields, nccl::MachineKind& machine) {
   fields.required("gpu", machine.gpu, Text{}, "Generation of its GPUs.");
   fields.required("scale_up", machine.scale_up, Text{}, "What joins the GPUs of a server.");
   fields.required("network", machine.network, Text{}, "What joins servers.");
-}
-
-void band_fields(Fields& fields, TimeBand& band) {
-  constexpr Whole kCount{1, kMaxRows};
-  fields.required("low", band.low, Number{kMinFactor, 1.0}, "Measured over predicted, at least.");
-  fields.required("high", band.high, Number{1.0, kMaxFactor}, "The same, at most.");
-  fields.required("systems", band.systems, kCount, "Systems that it rests on.");
-  fields.required("rows", band.rows, kCount, "Rows that it rests on.");
 }
 
 }  // namespace
@@ -148,7 +106,7 @@ Intervals Intervals::of(std::span<const LedgerRow> ledger, std::string_view with
     LedgerRows others;
     std::set_difference(regimes[group.second].begin(), regimes[group.second].end(), rows.begin(),
                         rows.end(), std::back_inserter(others));
-    intervals.bands_[group] = band_of(rows, others);
+    intervals.bands_[group] = band_of_rows(rows, others);
   }
   return intervals;
 }
@@ -166,8 +124,7 @@ const TimeBand& Intervals::band(const nccl::MachineKind& machine, Bytes size) co
 
 TimeInterval Intervals::around(SimTime predicted, const nccl::MachineKind& machine,
                                Bytes size) const {
-  const TimeBand& of = band(machine, size);
-  return {.low = scaled(predicted, of.low), .high = scaled(predicted, of.high)};
+  return trainyard::around(predicted, band(machine, size));
 }
 
 void Intervals::fields(Fields& fields) {
@@ -225,9 +182,7 @@ std::string Intervals::to_yaml() const {
       text += fmt::format("  {}:\n", family);
       before = family;
     }
-    text += fmt::format("    {}: {{low: {:.3f}, high: {:.3f}, systems: {}, rows: {}}}\n",
-                        to_string(regime), std::floor(band.low * kSteps) / kSteps,
-                        std::ceil(band.high * kSteps) / kSteps, band.systems, band.rows);
+    text += fmt::format("    {}: {}\n", to_string(regime), band.to_yaml());
   }
   return text;
 }

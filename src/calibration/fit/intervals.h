@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "calibration/fit/ledger.h"
+#include "calibration/fit/time_band.h"
 #include "nccl/timing/profile.h"
 #include "sim/fields.h"
 #include "sim/units.h"
@@ -39,20 +40,6 @@ inline constexpr std::array kSizeRegimes{SizeRegime::Latency, SizeRegime::Betwee
 [[nodiscard]] std::string family_of(const nccl::MachineKind& machine);
 // The family of machines that no table shows.
 inline constexpr std::string_view kUnlikeAny = "unlike-any";
-
-// Measured over predicted.
-struct TimeBand {
-  double low = 1.0;
-  double high = 1.0;
-  std::size_t systems = 0;
-  std::size_t rows = 0;
-};
-
-struct TimeInterval {
-  SimTime low;
-  SimTime high;
-  [[nodiscard]] bool holds(SimTime time) const { return low <= time && time <= high; }
-};
 
 // Returns whether each regime has rows of two systems at least, without which there are no
 // intervals.

@@ -186,6 +186,18 @@ std::string text_of(const CalibratedRate& rate, double value) {
   return value >= 2.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
+// From now on kernels of this GPU were measured.
+void add_measured(const GpuModel& gpu, const GenerationRates& shipped, ConfigDocument& document) {
+  std::vector<int> parts = shipped.measured_on;
+  if (parts.empty() || !gpu.compute_capability ||
+      std::ranges::find(parts, gpu.compute_capability->value) != parts.end()) {
+    return;
+  }
+  parts.push_back(gpu.compute_capability->value);
+  document.set("generations." + gpu.architecture + ".measured_on",
+               fmt::format("[{}]", fmt::join(parts, ", ")));
+}
+
 // Puts the rates that are fitted in the place of the shipped ones; both of attention together.
 void set_fitted(const RateCalibration& made, ConfigDocument& document) {
   std::map<std::string, std::string> attention;
@@ -223,9 +235,10 @@ std::optional<std::string> rate_text(const ConfigNode& node, const std::string& 
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
-std::string document_of(const RateCalibration& made, const std::filesystem::path& shipped,
-                        const std::string& origin) {
+std::string document_of(const RateCalibration& made, const GpuModel& gpu, const GpuRates& rates,
+                        const std::filesystem::path& shipped, const std::string& origin) {
   ConfigDocument document = ConfigDocument::load(shipped);
+  add_measured(gpu, rates.generations.at(gpu.architecture), document);
   set_fitted(made, document);
   return "# Rates of kernels as trainyard calibrate fitted them to one GPU; the keys are those of\n"
          "# configs/hardware/gpu-rates.yaml, docs/commands/calibrate.md says how.\n\n" +
@@ -268,7 +281,7 @@ RateCalibration calibrate_rates(std::vector<RateTable> tables, const GpuModel& g
     }
     made.rates.push_back(calibrated(k, gpu.architecture, values.at(k), made.fit.constants.at(k)));
   }
-  made.document = document_of(made, shipped, origin);
+  made.document = document_of(made, gpu, rates, shipped, origin);
   return made;
 }
 

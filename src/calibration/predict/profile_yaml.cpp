@@ -26,7 +26,13 @@ void write(const ConfigNode& node, const std::string& path, int indent, const Le
   for (const auto& [key, below] : node.entries()) {
     text += fmt::format("{:{}}{}:", "", indent, yaml_scalar(key));
     const std::string name = path.empty() ? key : path + "." + key;
-    if (!below.is_map()) {
+    if (below.is_sequence()) {
+      std::vector<std::string> items;
+      for (const ConfigNode& item : below.items()) {
+        items.push_back(yaml_scalar(item.as_string()));
+      }
+      text += fmt::format(" [{}]\n", fmt::join(items, ", "));
+    } else if (!below.is_map()) {
       text += " " + yaml_scalar(below.as_string()) + "\n";
     } else if (const auto written = leaf(below, name)) {
       text += " " + *written + "\n";

@@ -79,8 +79,10 @@ StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& ru
   Machine& machine = machine_of(item, run);
   const Topology& topology = machine.cluster.topology;
   const std::string& part = topology.parts()[topology.node(machine.cluster.gpus.front()).part];
+  const GpuModel& gpu = machine.cluster.catalogue.gpus().at(part);
   const ComputeRates rates =
-      compute_rates(constants_.catalogue.gpus().at(part), values.rates, software, run.precision);
+      compute_rates(gpu, values.leaves_out_own ? values.rates.without(gpu) : values.rates, software,
+                    run.precision);
   const OverlapChoice choice{.tensor = run.software.overlaps_tensor,
                              .data = run.software.overlaps_data,
                              .pipeline = run.software.overlaps_pipeline,

@@ -31,6 +31,9 @@ struct StepValues {
   GpuRates rates;
   // Replaces what each profile of software says that is not zero.
   std::optional<double> host_expert_sync = {};
+  // No rates of the generation and the part that are predicted: as if none of their kernels had
+  // been measured.
+  bool leaves_out_own = false;
 
   // `software` with what is said above.
   [[nodiscard]] SoftwareProfile adjusted(SoftwareProfile software) const;

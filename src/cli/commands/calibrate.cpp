@@ -185,7 +185,7 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
   }
   const ProfileConstants constants(configs_folder() / "nccl" / "profile.yaml",
                                    configs_folder() / "nccl" / "profile-priors.yaml");
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   CalibrationReport report{.cluster = request.cluster_name,
                            .links = compare_files(files, request, catalogue)};
   const TaskRunner tasks = task_runner(threads, "calibrate");

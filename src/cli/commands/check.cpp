@@ -172,7 +172,7 @@ int run_check(const OptionReader& reader, std::ostream& out) {
   for (const std::filesystem::path& file : files) {
     require_readable(file);
   }
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   Findings findings(out);
   for (const std::filesystem::path& file : files) {
     check_file(file, catalogue, overrides, findings);

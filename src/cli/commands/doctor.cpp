@@ -248,7 +248,7 @@ int run_doctor(const OptionReader& reader, std::ostream& out) {
     throw ConfigError("doctor: expected a log to read, found none; see trainyard doctor --help");
   }
   spdlog::logger log = make_logger(reader);
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   Patient patient =
       reader.given("case") ? read_case(reader, catalogue) : read_log(reader, catalogue);
   check_operations(patient.runs, patient.log);

@@ -55,7 +55,7 @@ int run_import(const OptionReader& reader, std::ostream& out) {
   const ImportOptions parts{
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
   const std::optional<std::string> output = output_file(reader, "output");
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   const Imported imported = import_text(read_file(file, kMaxImportBytes), file, catalogue, parts);
   const std::filesystem::path path(file);
   spdlog::logger logger = make_logger(reader);

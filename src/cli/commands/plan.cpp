@@ -51,7 +51,7 @@ Machine load_machine(PlanRequest& request) {
                                       .gpus_per_node = request.overrides.gpus_per_node,
                                       .ranks = request.ranks})};
   }
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   Cluster cluster =
       load_cluster(find_config("clusters", *request.cluster), catalogue, request.overrides);
   if (request.ranks) {

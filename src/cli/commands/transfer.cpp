@@ -196,11 +196,11 @@ Document document_of(const Cluster& cluster, const TransferRequest& request, con
 }
 
 TransferRequest read_transfer_request(const OptionReader& reader) {
-  const TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
-                                .both_ways = reader.given("both-ways"),
-                                .all_at_once = reader.given("all-at-once"),
-                                .fidelity = *read_engine(reader),
-                                .packet = read_packet_options(reader)};
+  TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
+                          .both_ways = reader.given("both-ways"),
+                          .all_at_once = reader.given("all-at-once"),
+                          .fidelity = *read_engine(reader),
+                          .packet = read_packet_options(reader)};
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
     throw ConfigError(
         fmt::format("--{}: expected one run: --all-at-once beside --matrix, found many",

@@ -60,8 +60,13 @@ std::filesystem::path intervals_file() {
   return configs_folder() / "nccl" / "intervals.yaml";
 }
 
-Catalogue load_default_catalogue() {
-  return Catalogue::load(configs_folder() / "hardware");
+std::filesystem::path step_intervals_file() {
+  return configs_folder() / "hardware" / "step-intervals.yaml";
+}
+
+const Catalogue& load_default_catalogue() {
+  static const Catalogue kShipped = Catalogue::load(configs_folder() / "hardware");
+  return kShipped;
 }
 
 std::string read_file(const std::string& name, std::size_t max_bytes) {

@@ -23,9 +23,11 @@ namespace trainyard {
 [[nodiscard]] std::filesystem::path configs_folder();
 // How far predictions of NCCL's times may be off (calibration/fit/intervals.h).
 [[nodiscard]] std::filesystem::path intervals_file();
+[[nodiscard]] std::filesystem::path step_intervals_file();
 
 // The catalogue of the configs folder.
-[[nodiscard]] Catalogue load_default_catalogue();
+// Read once.
+[[nodiscard]] const Catalogue& load_default_catalogue();
 
 // The text of a file that the user names. Throws ConfigError if it cannot be read or has more than
 // `max_bytes`, a number of MiB.

@@ -11,7 +11,7 @@ namespace trainyard {
 namespace {
 
 std::vector<std::string> known_parts(const Cluster& cluster) {
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   const auto& own = cluster.topology.parts();
   std::vector<std::string> names(own.begin(), own.end());
   const auto add = [&](const auto& models) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/common/options.h"
+#include "cli/common/runtime.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -347,11 +348,12 @@ int run_command(const Command& command, std::span<const std::string> arguments, 
   if (!command.parts.empty()) {
     return run_part(command, arguments, out);
   }
-  const OptionReader reader = parse_options(command, arguments);
+  OptionReader reader = parse_options(command, arguments);
   if (reader.given(kHelp.name)) {
     out << help_of(command);
     return 0;
   }
+  assume_runtime(reader);
   return command.run(reader, out);
 }
 

@@ -114,6 +114,17 @@ std::size_t OptionReader::choice(std::string_view name) const {
   return static_cast<std::size_t>(found - choices.begin());
 }
 
+void OptionReader::assume(std::string_view name, std::string value, std::string reason) {
+  CHECK(!given(name), "what is given is not assumed");
+  values_[std::string(name)] = {std::move(value)};
+  reasons_[std::string(name)] = std::move(reason);
+}
+
+std::string OptionReader::reason(std::string_view name) const {
+  const auto found = reasons_.find(name);
+  return found == reasons_.end() ? "" : found->second;
+}
+
 std::string OptionReader::word(std::string_view name) const {
   return choices_of(*this, name).at(choice(name));
 }

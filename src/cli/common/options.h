@@ -54,9 +54,15 @@ class OptionReader {
   [[nodiscard]] std::string word(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
 
+  // Takes a value for an option that is absent, and why.
+  void assume(std::string_view name, std::string value, std::string reason);
+  // Why a value was assumed; empty where it was not.
+  [[nodiscard]] std::string reason(std::string_view name) const;
+
  private:
   Command command_;
   OptionValues values_;
+  std::map<std::string, std::string, std::less<>> reasons_ = {};
 };
 
 // "a,b,c" into its parts, empty ones included.

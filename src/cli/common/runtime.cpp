@@ -3,7 +3,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 
@@ -86,8 +92,38 @@ void check_sharing(const Runtime& runtime) {
   }
 }
 
+void assume_runtime(OptionReader& reader) {
+  const std::vector<std::string_view> needed{"runtime", "cluster"};
+  const bool has_both = std::ranges::all_of(
+      needed, [&](std::string_view name) { return reader.command().find(name) != nullptr; });
+  const bool asks_for_nccl = std::ranges::any_of(reader.command().options, [&](const Option& row) {
+    return row.traits.needs == "runtime=nccl" && reader.given(row.name);
+  });
+  if (!has_both || reader.given("runtime") || !reader.given("cluster") || asks_for_nccl) {
+    return;
+  }
+  try {
+    const InputNames names = read_input_names(reader);
+    for (const GpuModel& gpu : kinds_of_gpus(find_config("clusters", names.cluster),
+                                             load_default_catalogue(), names.overrides)) {
+      if (!gpu.compute_capability) {
+        reader.assume("runtime", "plain",
+                      fmt::format("runtime plain, rings of links and latencies only: NCCL does not "
+                                  "run on {}, and what does is not modelled",
+                                  gpu.title));
+        return;
+      }
+    }
+  } catch (const ConfigError&) {
+    return;
+  }
+}
+
 Runtime read_runtime(const OptionReader& reader) {
   Runtime runtime{.nccl = {}};
+  if (!reader.reason("runtime").empty()) {
+    runtime.notes.push_back(reader.reason("runtime"));
+  }
   if (reader.word("runtime") == "nccl") {
     runtime.nccl = read_nccl_version(reader, runtime.notes);
   }

@@ -44,6 +44,10 @@ struct Runtime {
 // Throws ConfigError. Reads --traffic where the command has it.
 [[nodiscard]] Runtime read_runtime(const OptionReader& reader);
 
+// Where the GPUs of the cluster are not NVIDIA's, on which alone NCCL runs, and no option says
+// otherwise: plain. Mistakes in the cluster are left to who builds it.
+void assume_runtime(OptionReader& reader);
+
 // Refuses traffic on one network of what does not share one. Throws ConfigError.
 void check_sharing(const Runtime& runtime);
 

@@ -428,7 +428,7 @@ RunComparison compare_files(const std::string& before, const std::string& after)
                            .after = after,
                            .inputs = changed_values(first.keys, second.keys)};
   if (!first.is_workload) {
-    const Catalogue catalogue = load_default_catalogue();
+    const Catalogue& catalogue = load_default_catalogue();
     const auto resources = [&](const ReadFile& file) {
       const Cluster cluster = load_cluster(file.path, catalogue, {});
       Flat all = run_inputs(cluster, {}).resources;

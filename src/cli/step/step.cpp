@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibration/training/step_intervals.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
@@ -140,6 +141,18 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   return notes;
 }
 
+std::string interval_note(const GpuRates& rates, const GpuModel& gpu) {
+  if (rates.are_measured(gpu)) {
+    return "nine measured steps in ten were within such bounds, of sources that no constant was "
+           "fitted to";
+  }
+  return fmt::format(
+      "no kernel of {} was measured: shares of its peak and bandwidth are those of {}; nine "
+      "measured steps in ten were within such bounds where a generation took the shares of the "
+      "others (docs/accuracy/intervals.md)",
+      gpu.title, fmt::join(rates.taken_from(gpu), ", "));
+}
+
 Document predict(const StepRequest& request, spdlog::logger& log) {
   const Inputs inputs = load_inputs(request.inputs, log);
   const Cluster& cluster = inputs.machine.cluster;
@@ -173,6 +186,13 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   report.setup.software = software.name;
   report.setup.precision = to_string(workload.precision);
   report.notes = notes_of(request, workload, software, run);
+  if (!run.servers && !request.slow_rank && !request.jitter.has_any()) {
+    const GpuModel& gpu = gpu_of(cluster);
+    const PredictionKind kind{.is_measured = inputs.machine.rates.are_measured(gpu),
+                              .has_experts = has_experts(workload.model)};
+    report.interval = around(run.step.time, StepIntervals::load(step_intervals_file()).band(kind));
+    report.notes.push_back(interval_note(inputs.machine.rates, gpu));
+  }
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;
   add_part_notes(cluster, report.notes);

@@ -177,9 +177,10 @@ Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
 }
 
 // Nine rows in ten should lie in the intervals that users are shown. A user's own tables may not.
-void hold_against_intervals(const Request& request, ValidationReport& report) {
+template <typename Report>
+void hold_against_intervals(const Request& request, const Coverage& coverage, Report& report) {
   constexpr double kMin = 0.85;
-  const double share = coverage_of(report.validation, Intervals::load(intervals_file())).share();
+  const double share = coverage.share();
   report.notes.push_back(
       fmt::format("{:.1f} % of the rows lie in their intervals of 90 %", 100.0 * share));
   if (request.is_own && share < kMin) {
@@ -235,17 +236,15 @@ void write_ledger(const Request& request, ValidationReport& report) {
 
 int run_training(const OptionReader& reader, const Request& request,
                  const std::vector<std::filesystem::path>& files, std::ostream& out) {
-  for (const char* const option : {"leave-one-out", "ledger", "record-intervals"}) {
-    if (reader.given(option)) {
-      throw ConfigError(fmt::format(
-          "--{}: expected cases of collectives, found training steps: --out-of-source", option));
-    }
+  if (reader.given("ledger")) {
+    throw ConfigError("--ledger: expected cases of collectives, found training steps");
   }
   constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
   const StepMethod method = kMethods[reader.choice("method")];
-  const StepFitting fitting = reader.given("out-of-source") ? StepFitting::OutOfSource
-                              : request.refit               ? StepFitting::All
-                                                            : StepFitting::None;
+  const StepFitting fitting = reader.given("out-of-source")   ? StepFitting::OutOfSource
+                              : reader.given("leave-one-out") ? StepFitting::LeaveOneOut
+                              : request.refit                 ? StepFitting::All
+                                                              : StepFitting::None;
   if (fitting != StepFitting::None && request.record) {
     throw ConfigError("--record-budgets: expected the constants of the files, found a fit");
   }
@@ -254,7 +253,7 @@ int run_training(const OptionReader& reader, const Request& request,
         "--method: expected closed-forms, to which constants are fitted and of which budgets are "
         "recorded, found graph");
   }
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   const StepConstants constants(configs_folder(), catalogue);
   TrainingReport report =
       validate_steps({.files = files,
@@ -267,6 +266,14 @@ int run_training(const OptionReader& reader, const Request& request,
     report.notes.emplace_back("predicted by the graph: budgets are of the closed forms");
   } else if (fitting == StepFitting::None) {
     hold_against_budgets(request, seen_budgets(report.score), report);
+    if (request.budgets && request.only.empty()) {
+      const StepIntervals intervals = StepIntervals::load(step_intervals_file());
+      hold_against_intervals(request, coverage_of(report.score, intervals, true), report);
+    }
+  }
+  if (request.record_intervals) {
+    write_file(step_intervals_file(), schema_line("step-intervals", step_intervals_file()) +
+                                          report.intervals.value().to_yaml());
   }
   write_output(request.output, render(report, request.format), out);
   return report.exceeded.empty() ? 0 : 1;
@@ -287,7 +294,7 @@ int run_validate(const OptionReader& reader, std::ostream& out) {
     throw ConfigError("--method: expected cases of training steps, found collectives");
   }
   const std::vector<LoadedCase> cases = load_cases(request);
-  const Catalogue catalogue = load_default_catalogue();
+  const Catalogue& catalogue = load_default_catalogue();
   std::vector<LoadedCase> wanted;
   std::ranges::copy_if(cases, std::back_inserter(wanted),
                        [&](const LoadedCase& one) { return is_wanted(request, one.item); });
@@ -300,7 +307,8 @@ int run_validate(const OptionReader& reader, std::ostream& out) {
   write_ledger(request, report);
   hold_against_budgets(request, seen_budgets(report.validation), report);
   if (request.budgets && request.only.empty()) {
-    hold_against_intervals(request, report);
+    const Intervals intervals = Intervals::load(intervals_file());
+    hold_against_intervals(request, coverage_of(report.validation, intervals), report);
   }
   write_output(request.output, render(report, request.format), out);
   for (const std::string& line : report.exceeded) {
@@ -329,7 +337,8 @@ Command validate_command() {
                     "fit the constants of the model to all cases, and show them and the errors "
                     "with them"},
                    {"leave-one-out", "",
-                    "predict each system also with constants fitted to all others (minutes)"},
+                    "predict each system also with constants fitted to all others, or each "
+                    "generation of GPUs with the rates of the others (minutes)"},
                    {"ledger",
                     "FILE",
                     "write every row with its times, measured and predicted, as CSV; with "
@@ -337,8 +346,8 @@ Command validate_command() {
                     {.role = Role::Result, .needs = "leave-one-out", .excludes = "only"}},
                    {"record-intervals",
                     "",
-                    "write the intervals that follow to configs/nccl/intervals.yaml; with "
-                    "--leave-one-out",
+                    "write the intervals that follow to configs/nccl/intervals.yaml or, of "
+                    "training steps, configs/hardware/step-intervals.yaml; with --leave-one-out",
                     {.needs = "leave-one-out", .excludes = "only"}},
                    {"out-of-source", "",
                     "predict training steps with constants fitted on the other half of the sources "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/validate/validate_training.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -70,20 +72,53 @@ void note_lone_halves(const std::vector<LoadedTrainingCase>& cases, TrainingRepo
   }
 }
 
+StepPredictor predictor_of(CasePredictions& predictions, const StepValues& values) {
+  return [&predictions, values](const TrainingCase& item, const TrainingRun& run) {
+    return predictions.seconds(item, run, values);
+  };
+}
+
+// Predicts each generation with the rates of the others, and makes intervals of how far that is
+// off, and of how far sources are off that no constant was fitted to.
+void leave_generations_out(const TrainingValidationRequest& request,
+                           const std::vector<LoadedTrainingCase>& cases, const StepPriors& priors,
+                           const StepConstants& constants, CasePredictions& predictions,
+                           TrainingReport& report) {
+  const TrainingScore halves =
+      out_of_source_score(cases, [&](std::span<const LoadedTrainingCase* const> half) {
+        return predictor_of(predictions, values_of(fit_steps(half, priors, predictions,
+                                                             task_runner(request.threads, "fit")),
+                                                   priors));
+      });
+  report.with_files = std::move(report.score);
+  const StepPredictor predict =
+      predictor_of(predictions, {.rates = constants.rates, .leaves_out_own = true});
+  report.score = score_cases(request, cases, [&](const LoadedTrainingCase& loaded) {
+                   return score_case(loaded, predict);
+                 }).score;
+  report.intervals.emplace();
+  for (const bool has_experts : {false, true}) {
+    report.intervals->add({.is_measured = true, .has_experts = has_experts}, halves);
+    report.intervals->add({.is_measured = false, .has_experts = has_experts}, report.score);
+  }
+  for (const auto& [generation, coverage] : coverage_by_others(report.score)) {
+    if (coverage.rows > 0) {
+      report.notes.push_back(fmt::format(
+          "{}: {:.1f} % of {} rows lie in the intervals that the other generations give",
+          generation, 100.0 * coverage.share(), coverage.rows));
+    }
+  }
+}
+
 // Fits constants, predicts again, and keeps the score with the constants of the files beside it.
 // The collectives of all cases are known by then.
 void refit_steps(const TrainingValidationRequest& request,
                  const std::vector<LoadedTrainingCase>& cases, StepFitting fitting,
                  const StepPriors& priors, CasePredictions& predictions, TrainingReport& report) {
   const TaskRunner runner = task_runner(request.threads, "fit");
-  const auto predictor = [&predictions](const StepValues& values) -> StepPredictor {
-    return [&predictions, values](const TrainingCase& item, const TrainingRun& run) {
-      return predictions.seconds(item, run, values);
-    };
-  };
   const StepFit fit = [&](std::span<const LoadedTrainingCase* const> half) {
     report.fits.push_back(fit_steps(half, priors, predictions, runner));
-    return predictor(values_of(report.fits.back(), priors));
+    return predictor_of(predictions, values_of(report.fits.back(), priors));
   };
   report.with_files = std::move(report.score);
   std::vector<SourceScore> scores;
@@ -141,16 +176,14 @@ TrainingReport validate_steps(const TrainingValidationRequest& request,
                               const std::filesystem::path& priors) {
   const std::vector<LoadedTrainingCase> cases = load_cases(request);
   CasePredictions predictions(constants, request.method);
-  const auto with = [&predictions](const StepValues& values) {
-    return [&predictions, &values](const LoadedTrainingCase& loaded) {
-      return score_case(loaded, [&](const TrainingCase& item, const TrainingRun& run) {
-        return predictions.seconds(item, run, values);
-      });
-    };
-  };
-  const StepValues shipped{.rates = constants.rates};
-  TrainingReport report = score_cases(request, cases, with(shipped));
-  if (fitting != StepFitting::None) {
+  const StepPredictor shipped = predictor_of(predictions, {.rates = constants.rates});
+  TrainingReport report = score_cases(request, cases, [&](const LoadedTrainingCase& loaded) {
+    return score_case(loaded, shipped);
+  });
+  if (fitting == StepFitting::LeaveOneOut) {
+    leave_generations_out(request, cases, StepPriors::load(priors, constants.rates), constants,
+                          predictions, report);
+  } else if (fitting != StepFitting::None) {
     refit_steps(request, cases, fitting, StepPriors::load(priors, constants.rates), predictions,
                 report);
   }

@@ -39,6 +39,9 @@ enum class StepFitting : std::uint8_t {
   None,         // Those of the files: what `trainyard step` would say.
   All,          // Fitted to all cases.
   OutOfSource,  // Fitted on the other half of the sources of a generation.
+  // Those of the files, without the rates of the generation that is predicted. Intervals are made
+  // of these predictions and those out of source.
+  LeaveOneOut,
 };
 
 // With predictions, and with measured memory unless `only` names sources. `priors`: the file of

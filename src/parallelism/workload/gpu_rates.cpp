@@ -3,8 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -50,6 +54,8 @@ void generation_fields(Fields& fields, GenerationRates& rates) {
                   "Share of four times the 16-bit peak.");
   fields.optional("multiprocessors", rates.multiprocessors, Cited{Whole{1, 100'000}},
                   "Multiprocessors of a GPU that does not say.");
+  fields.optional("measured_on", rates.measured_on, List{Whole{10, 999}},
+                  "Parts that were measured, by compute capability, 90 for 9.0: all.");
   fields.required("attention", rates.attention, Named{Group{attention_rate_fields}},
                   "Kernels of attention, each with shares of the dense 16-bit peak.");
   fields.required("memory_bound", rates.memory_bound, Named{Cited{kFactor}},
@@ -70,7 +76,8 @@ double peak_of(const GpuModel& gpu, const std::string& type) {
   const auto found = gpu.peak.find(type);
   if (found == gpu.peak.end()) {
     throw ConfigError(
-        fmt::format("precision {}: expected a GPU with a peak for it, found {}", type, gpu.title));
+        fmt::format("precision {}: expected a GPU with a peak for it, found {}, which has {}", type,
+                    gpu.title, names_of(gpu.peak)));
   }
   return found->second.value.flops_per_second();
 }
@@ -109,6 +116,38 @@ void set_linears(const GpuModel& gpu, const GenerationRates& generation, Precisi
   rates.fp8_cast = row.cast == nullptr ? 0.0 : *(generation.*row.cast);
 }
 
+// The geometric mean over generations of what `rate_of` points to; nothing where none has it.
+template <typename RateOf>
+std::optional<double> mean_of(const std::map<std::string, GenerationRates>& generations,
+                              RateOf rate_of) {
+  double sum = 0.0;
+  int count = 0;
+  for (const auto& [name, generation] : generations) {
+    if (const double* const rate = rate_of(generation)) {
+      sum += std::log(std::max(*rate, kMinShare));
+      ++count;
+    }
+  }
+  return count == 0 ? std::nullopt : std::optional(std::exp(sum / count));
+}
+
+// Times of launches and prologues, which hardly differ: the middle one of each.
+void take_middle_launches(const std::map<std::string, GenerationRates>& generations,
+                          KernelRates& middle) {
+  const auto take = [&](auto KernelRates::*value) {
+    std::vector<std::remove_cvref_t<decltype(middle.*value)>> values;
+    for (const auto& [name, generation] : generations) {
+      values.push_back(generation.*value);
+    }
+    std::ranges::sort(values);
+    middle.*value = values[values.size() / 2];
+  };
+  take(&KernelRates::gemm_start);
+  take(&KernelRates::host_layer);
+  take(&KernelRates::host_collective);
+  take(&KernelRates::tile_prologue);
+}
+
 }  // namespace
 
 void rate_fields(Fields& fields, GpuRates& rates) {
@@ -117,6 +156,73 @@ void rate_fields(Fields& fields, GpuRates& rates) {
                   "Architectures of GPUs.");
   fields.required("devices", rates.devices, Named{Cited{kFactor}},
                   "GPUs, each with a factor on its rates.");
+}
+
+bool GpuRates::are_measured(const GpuModel& gpu) const {
+  const auto own = generations.find(gpu.architecture);
+  if (own == generations.end()) {
+    return false;
+  }
+  const std::vector<int>& parts = own->second.measured_on;
+  return parts.empty() || (gpu.compute_capability &&
+                           std::ranges::find(parts, gpu.compute_capability->value) != parts.end());
+}
+
+std::vector<std::string> GpuRates::taken_from(const GpuModel& gpu) const {
+  if (generations.contains(gpu.architecture)) {
+    return {gpu.architecture};
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, generation] : generations) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+GpuRates GpuRates::without(const GpuModel& gpu) const {
+  GpuRates others = *this;
+  others.generations.erase(gpu.architecture);
+  others.devices.erase(gpu.name);
+  return others;
+}
+
+GenerationRates GpuRates::mean() const {
+  CHECK(!generations.empty(), "a mean is of some generations");
+  using Rates = GenerationRates;
+  Rates mean = generations.begin()->second;
+  for (double Rates::*const rate : std::initializer_list<double Rates::*>{
+           &Rates::gemm, &Rates::memory, &Rates::misaligned, &Rates::grouped_gemm,
+           &Rates::overlapped_tensor, &Rates::overlapped_data}) {
+    mean.*rate = *mean_of(generations, [&](const Rates& one) { return &(one.*rate); });
+  }
+  for (std::optional<double> Rates::*const rate :
+       {&Rates::gemm_fp8, &Rates::gemm_nvfp4, &Rates::fp8_cast}) {
+    mean.*rate = mean_of(generations, [&](const Rates& one) {
+      return (one.*rate).has_value() ? &*(one.*rate) : nullptr;
+    });
+  }
+  for (const auto& [name, one] : generations) {
+    mean.attention.insert(one.attention.begin(), one.attention.end());
+    mean.memory_bound.insert(one.memory_bound.begin(), one.memory_bound.end());
+    mean.multiprocessors = mean.multiprocessors ? mean.multiprocessors : one.multiprocessors;
+  }
+  for (auto& [kernel, shares] : mean.attention) {
+    for (double AttentionRates::*const share :
+         {&AttentionRates::forward, &AttentionRates::backward}) {
+      shares.*share = *mean_of(generations, [&, &name = kernel](const Rates& one) {
+        const auto found = one.attention.find(name);
+        return found == one.attention.end() ? nullptr : &(found->second.*share);
+      });
+    }
+  }
+  for (auto& [fusion, factor] : mean.memory_bound) {
+    factor = *mean_of(generations, [&name = fusion](const Rates& one) {
+      const auto found = one.memory_bound.find(name);
+      return found == one.memory_bound.end() ? nullptr : &found->second;
+    });
+  }
+  take_middle_launches(generations, mean);
+  return mean;
 }
 
 GpuRates GpuRates::load(const std::filesystem::path& file) {
@@ -129,12 +235,9 @@ GpuRates GpuRates::load(const std::filesystem::path& file) {
 
 ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                            const SoftwareProfile& software, Precision precision) {
-  const auto found = all.generations.find(gpu.architecture);
-  if (found == all.generations.end()) {
-    throw ConfigError(fmt::format("step: expected GPUs of a generation with rates ({}), found {}",
-                                  names_of(all.generations), gpu.title));
-  }
-  const GenerationRates& generation = found->second;
+  const GenerationRates generation = all.generations.contains(gpu.architecture)
+                                         ? all.generations.at(gpu.architecture)
+                                         : all.mean();
   const auto device = all.devices.find(gpu.base.empty() ? gpu.name : gpu.base);
   const double sustained = device == all.devices.end() ? 1.0 : device->second;
   const double peak = peak_of(gpu, std::string(row_of(precision).peak)) * sustained;

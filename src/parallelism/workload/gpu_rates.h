@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hw/parts/catalogue.h"
 #include "parallelism/workload/precision.h"
@@ -50,11 +51,24 @@ struct GenerationRates : KernelRates {
   std::optional<double> fp8_cast = {};              // Factor on the bytes of casts.
   // Number for parts for which the catalogue has none.
   std::optional<int> multiprocessors = {};
+  // Compute capabilities of the parts that were measured, 90 for 9.0; empty: all of the generation.
+  std::vector<int> measured_on = {};
 };
 
 struct GpuRates {
   std::map<std::string, GenerationRates> generations;
   std::map<std::string, double> devices;  // Factor on rates of computation, by GPU.
+
+  // Whether kernels of such a GPU were measured.
+  [[nodiscard]] bool are_measured(const GpuModel& gpu) const;
+  // The generations whose rates it takes: its own, or all where it has none.
+  [[nodiscard]] std::vector<std::string> taken_from(const GpuModel& gpu) const;
+  // These without what was measured of the generation and of the part.
+  [[nodiscard]] GpuRates without(const GpuModel& gpu) const;
+  // Returns the rates of a generation of which no kernel was measured: of each share and factor the
+  // geometric mean of the generations that have it, of each time the middle one. There must be a
+  // generation.
+  [[nodiscard]] GenerationRates mean() const;
 
   // Strict; throws ConfigError with the place of the mistake.
   [[nodiscard]] static GpuRates load(const std::filesystem::path& file);
@@ -85,7 +99,8 @@ struct ComputeRates : KernelRates {
   double gather_bytes = 0.0;
 };
 
-// Throws ConfigError with one line where the GPU, the kernels or the precision have no rates.
+// Throws ConfigError with one line where the GPU has no peak of the precision, or no generation has
+// the kernels of the software.
 [[nodiscard]] ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& rates,
                                          const SoftwareProfile& software, Precision precision);
 

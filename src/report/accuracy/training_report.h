@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibration/training/step_fit.h"
+#include "calibration/training/step_intervals.h"
 #include "calibration/training/training_score.h"
 #include "report/formats/document.h"
 
@@ -19,6 +20,8 @@ struct TrainingReport {
   std::optional<TrainingScore> with_files = {};
   std::vector<GenerationFit> fits = {};
   std::vector<std::string> exceeded = {};  // Budgets; one line each.
+  // Set where each generation was left out: what follows of intervals.
+  std::optional<StepIntervals> intervals = {};
 };
 
 // Text: sources with their coverage and errors in per cent, exp(|ln ratio|) - 1, their means, and

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/time_band.h"
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/run/step_run.h"
 #include "report/formats/document.h"
@@ -16,9 +17,10 @@ namespace trainyard {
 
 struct StepReport {
   StepSetup setup;
-  const StepRun* run = nullptr;      // Must outlive this.
-  double flops_of_token = 0.0;       // FLOPs that the model needs for one token.
-  double recomputed_of_token = 0.0;  // Those of them that are done again.
+  const StepRun* run = nullptr;               // Must outlive this.
+  double flops_of_token = 0.0;                // FLOPs that the model needs for one token.
+  double recomputed_of_token = 0.0;           // Those of them that are done again.
+  std::optional<TimeInterval> interval = {};  // Of 90 %, around the time of the step.
   std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.

@@ -252,18 +252,36 @@ void break_links(Cluster& cluster, std::span<const Fault> faults) {
   }
 }
 
+// Adds the user's parts to the catalogue.
+ClusterKeys read_cluster(ConfigDocument& document, Catalogue& catalogue,
+                         const ClusterOverrides& overrides) {
+  apply_overrides(document, catalogue, overrides);
+  for (const std::string& parts : overrides.parts) {
+    catalogue.add(std::filesystem::path(parts));
+  }
+  ClusterKeys keys{.catalogue = &catalogue};
+  read_fields(document.root(), keys, cluster_fields);
+  document.finish();  // A key that is misspelt is told before what follows from its absence.
+  return keys;
+}
+
 }  // namespace
+
+std::vector<GpuModel> kinds_of_gpus(const std::filesystem::path& file, const Catalogue& catalogue,
+                                    const ClusterOverrides& overrides) {
+  ConfigDocument document = ConfigDocument::load(file);
+  Catalogue with_own = catalogue;
+  std::vector<GpuModel> kinds;
+  for (const ServerGroupKeys& group : read_cluster(document, with_own, overrides).groups) {
+    kinds.push_back(*group.server.gpu);
+  }
+  return kinds;
+}
 
 Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                       const ClusterOverrides& overrides) {
-  apply_overrides(document, catalogue, overrides);
   Catalogue with_own = catalogue;
-  for (const std::string& parts : overrides.parts) {
-    with_own.add(std::filesystem::path(parts));
-  }
-  ClusterKeys keys{.catalogue = &with_own};
-  read_fields(document.root(), keys, cluster_fields);
-  document.finish();  // A key that is misspelt is told before what follows from its absence.
+  ClusterKeys keys = read_cluster(document, with_own, overrides);
   PartLog parts;
   std::vector<ServerGroup> groups;
   for (const ServerGroupKeys& group : keys.groups) {
@@ -297,6 +315,10 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                      .estimates = parts.lines(),
                      .own_parts = own_parts_used(with_own, parts.names()),
                      .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
+  for (const ServerGroup& group : groups) {
+    cluster.warnings.insert(cluster.warnings.end(), group.spec.warnings.begin(),
+                            group.spec.warnings.end());
+  }
   cluster.catalogue = std::move(with_own);
   cluster.catalogue.keep(parts.names());
   if (const auto own = document.root().optional("parts")) {

@@ -52,6 +52,12 @@ struct Cluster {
 [[nodiscard]] Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                                     const ClusterOverrides& overrides);
 
+// The kinds of GPU that the servers of a cluster file have, of which nothing is built. Throws
+// ConfigError.
+[[nodiscard]] std::vector<GpuModel> kinds_of_gpus(const std::filesystem::path& file,
+                                                  const Catalogue& catalogue,
+                                                  const ClusterOverrides& overrides);
+
 // Leaves `part`, a copy of `whole`, no other ranks than these of `whole`, in rising order; nodes
 // and links stay. `ranks` may not be empty.
 void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part);

@@ -31,7 +31,7 @@ void link_fields(Fields& fields, GraphLinkKeys& keys) {
   fields.required("to", keys.to, Text{}, "The other end.");
   fields.optional("count", keys.count, Whole{1, kMaxCopiesOfCable}, "Cables: 1.");
   fields.optional("cable", keys.cable, kLength, "Length: `cable` of the fabric.");
-  fields.optional("rate", keys.rate, Rate{}, "Line rate: that of the slower end.");
+  fields.optional("rate", keys.rate, Rate{}, "Line rate: that of a port of the slower end.");
 }
 
 struct GraphLinks {
@@ -53,6 +53,7 @@ struct Device {
   std::size_t server = 0;
   std::size_t index = 0;    // Among the switches, or the NICs or GPUs of its server.
   Bandwidth speed;          // Of one port of a switch, of all of a NIC; zero: no limit of its own.
+  Bandwidth port_speed;     // Of one port.
   double efficiency = 0.0;  // Payload over line rate, where it has one.
   std::int64_t ports = 0;
   std::int64_t left = 0;  // Ports of a switch, bits per second of a NIC.
@@ -114,6 +115,7 @@ class GraphReader {
         Device device;
         device.index = spec_.switches.size();
         device.speed = spec.speed;
+        device.port_speed = spec.speed;
         device.ports = spec.ports;
         device.left = spec.ports;
         enter(full, device);
@@ -132,12 +134,14 @@ class GraphReader {
       for (device.index = 0; device.index < spec.nic_specs.size(); ++device.index) {
         const NicSpec& nic = spec.nic_specs[device.index];
         device.speed = nic.speed();
+        device.port_speed = nic.port_speed;
         device.efficiency = nic.efficiency;
         device.left = nic.speed().bits_per_second();
         enter(fmt::format("server{}/nic{}", server, device.index), device);
       }
       device.kind = EndKind::Gpu;
       device.speed = Bandwidth();
+      device.port_speed = Bandwidth();
       device.efficiency = 0.0;
       device.left = std::numeric_limits<std::int64_t>::max();
       const std::size_t of_server = gpus ? static_cast<std::size_t>(spec.gpus) : 0;
@@ -158,19 +162,19 @@ class GraphReader {
     return place->second;
   }
 
-  // The line rate of one cable: that of the slower end, or as given.
+  // The speed of the slower end; zero where neither has one.
+  static Bandwidth slower_of(Bandwidth one, Bandwidth other) {
+    return one == Bandwidth() ? other : other == Bandwidth() ? one : std::min(one, other);
+  }
+
+  // The line rate of one cable: that of a port of the slower end, or as given.
   [[nodiscard]] Bandwidth read_rate(const GraphLinkKeys& link, const Device& from,
                                     const Device& to) const {
-    Bandwidth max;
-    for (const Device* end : {&from, &to}) {
-      if (end->speed > Bandwidth() && (max == Bandwidth() || end->speed < max)) {
-        max = end->speed;
-      }
-    }
+    const Bandwidth max = slower_of(from.speed, to.speed);
     if (!link.rate && max == Bandwidth()) {
       link.node->fail("the key \"rate\", as neither end has a speed of its own");
     }
-    const Bandwidth rate = link.rate.value_or(max);
+    const Bandwidth rate = link.rate.value_or(slower_of(from.port_speed, to.port_speed));
     const Bandwidth limit = max == Bandwidth() ? kMaxBandwidth : max;
     if (rate > limit) {
       const ConfigNode given = link.node->required("rate");

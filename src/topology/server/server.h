@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hw/parts/catalogue.h"
@@ -94,7 +95,8 @@ struct ServerSpec {
   std::vector<GpuSpec> gpu_specs;
   std::vector<NicSpec> nic_specs;
   std::vector<PcieSwitchSpec> switch_specs;
-  std::vector<Attachment> root_specs;  // Root complexes with a limit, each on a CPU.
+  std::vector<Attachment> root_specs;      // Root complexes with a limit, each on a CPU.
+  std::vector<std::string> warnings = {};  // One line each.
 
   // All nodes of one server.
   [[nodiscard]] std::int64_t devices() const;

@@ -45,8 +45,8 @@ class TreeReader {
   void read_numbers() {
     spec_.sockets = keys_.sockets;
     const int gpus = *keys_.gpus;
-    const int switches = keys_.pcie_switches;
     const int nics = keys_.nics.value_or(0);
+    const int switches = switches_beside(nics);
     const auto on_cpu = [&](int device, int devices) {
       return Place{NodeKind::Cpu, share(device, devices, spec_.sockets)};
     };
@@ -81,6 +81,21 @@ class TreeReader {
   }
 
  private:
+  // Where there are fewer NICs than PCIe switches, but one for two GPUs, pairs of GPUs share a
+  // switch, as servers are built: otherwise one of the two would reach the NIC through a CPU.
+  [[nodiscard]] int switches_beside(int nics) const {
+    const int given = keys_.pcie_switches;
+    const int pairs = (*keys_.gpus + 1) / 2;
+    if (nics < pairs || nics >= std::min(given, *keys_.gpus)) {
+      return given;
+    }
+    spec_.warnings.push_back(fmt::format(
+        "server: {} of {} PCIe switches, as there are {} NICs, each beside the GPUs that share it; "
+        "tree describes other servers",
+        nics, given, nics));
+    return nics;
+  }
+
   static int share(int index, int count, int hosts) {
     return static_cast<int>(std::int64_t{index} * hosts / count);
   }

@@ -46,6 +46,11 @@ TEST_CASE("a measured step is predicted in parts that add up", "[training]") {
   REQUIRE(prediction.predict(loaded.item, first_run(loaded), values).time == step.time);
   REQUIRE(StepPrediction(constants).predict(loaded.item, first_run(loaded), values).time ==
           step.time);
+  // With the rates of Hopper and Blackwell, whose shares are lower than Ampere's.
+  REQUIRE(prediction
+              .predict(loaded.item, first_run(loaded),
+                       {.rates = constants.rates, .leaves_out_own = true})
+              .time > step.time);
 }
 
 TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]") {

@@ -38,6 +38,25 @@ TEST_CASE("collectives run as the newest NCCL would unless another runtime is na
   REQUIRE(plain.engine == Fidelity::Flow);
 }
 
+TEST_CASE("where NCCL does not run the runtime is plain, unless an option says otherwise",
+          "[cli]") {
+  const auto assumed = [](const std::string& cluster, std::vector<std::string> more) {
+    more.insert(more.end(), {"--cluster", cluster});
+    OptionReader reader = parse_options(
+        {.name = "step", .options = joined({runtime_options(), cluster_options()})}, more);
+    assume_runtime(reader);
+    return reader;
+  };
+  const Runtime plain = read_runtime(assumed("tpu-v4", {}));
+  REQUIRE(plain.name() == "plain");
+  REQUIRE(plain.notes.size() == 1);
+  REQUIRE(plain.notes.front().find("NCCL does not run on Google TPU v4") != std::string::npos);
+  REQUIRE(read_runtime(assumed("dgx-h100", {})).name() == "nccl");
+  REQUIRE(read_runtime(assumed("tpu-v4", {"--runtime", "nccl"})).name() == "nccl");
+  REQUIRE(read_runtime(assumed("tpu-v4", {"--nccl-version", "2.28.9"})).name() == "nccl");
+  REQUIRE(read_runtime(assumed("no-such-cluster", {})).name() == "nccl");
+}
+
 TEST_CASE("what is NCCL's needs NCCL, and one network needs the plain runtime", "[cli]") {
   for (const char* const name : {"--nccl-version", "--profile"}) {
     REQUIRE_THROWS_WITH(runtime({"--runtime", "plain", name, "2.28.9"}),

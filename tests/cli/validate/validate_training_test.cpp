@@ -106,6 +106,15 @@ TEST_CASE("each half of the sources is predicted with constants of the other", "
   REQUIRE(json["fits"][0]["constants"][0]["name"] == "ampere.gemm");
 }
 
+TEST_CASE("each generation is predicted with the rates of the others", "[training][long]") {
+  const auto json = nlohmann::json::parse(
+      output_of({"--format", "json", "--leave-one-out", "--only", "fms_fsdp"}));
+  REQUIRE(json["summary"]["sources_dense"] == 2);
+  REQUIRE(json["summary"]["median_error_dense"] != json["with_files"]["median_error_dense"]);
+  REQUIRE(json["summary"]["notes"].dump().find("rows lie in the intervals that the other "
+                                               "generations give") != std::string::npos);
+}
+
 TEST_CASE("validate predicts steps by the graph too", "[training]") {
   const auto rows = [](const std::vector<std::string>& arguments) {
     return nlohmann::json::parse(output_of(arguments))["sources"][0]["rows"];
@@ -133,10 +142,10 @@ TEST_CASE("a half without the other is noted", "[training]") {
 TEST_CASE("options for collectives are refused with training cases", "[training]") {
   std::ostringstream out;
   const std::string folder = (kCases / "training").string();
-  const std::vector<std::string> arguments{"--leave-one-out", "--cases", folder};
-  REQUIRE_THROWS_WITH(
-      run_command(validate_command(), arguments, out),
-      "--leave-one-out: expected cases of collectives, found training steps: --out-of-source");
+  const std::vector<std::string> arguments{"--leave-one-out", "--ledger", "ledger.csv", "--cases",
+                                           folder};
+  REQUIRE_THROWS_WITH(run_command(validate_command(), arguments, out),
+                      "--ledger: expected cases of collectives, found training steps");
   const std::vector<std::string> recorded{"--refit", "--record-budgets", "--cases", folder};
   REQUIRE_THROWS_WITH(run_command(validate_command(), recorded, out),
                       "--record-budgets: expected the constants of the files, found a fit");

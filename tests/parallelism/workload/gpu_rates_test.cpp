@@ -3,6 +3,7 @@
 
 #include "parallelism/workload/gpu_rates.h"
 
+#include <cmath>
 #include <string>
 
 #include "sim/config_error.h"
@@ -62,10 +63,6 @@ TEST_CASE("FP4 layers count from four times the 16-bit peak, with their casts", 
 }
 
 TEST_CASE("what has no rates is refused in one line", "[rates]") {
-  require_no_rates("MI300X", "nemo", Precision::Bf16,
-                   "step: expected GPUs of a generation with rates (ampere, blackwell, hopper), "
-                   "found " +
-                       shipped_catalogue().gpus().at("MI300X").title);
   require_no_rates("A100-SXM-80GB", "megatron-unfused", Precision::Fp8,
                    "precision fp8: expected GPUs that have it, found " +
                        shipped_catalogue().gpus().at("A100-SXM-80GB").title);
@@ -78,6 +75,33 @@ TEST_CASE("what has no rates is refused in one line", "[rates]") {
   require_no_rates("B200", "pytorch-native", Precision::Bf16,
                    "software pytorch-native: expected a fusion with rates on blackwell (fused), "
                    "found eager");
+}
+
+TEST_CASE("a generation without rates gets the mean of those that have them", "[rates]") {
+  const GpuRates rates = GpuRates::load(kConfigsFolder / "hardware" / "gpu-rates.yaml");
+  const GpuModel& mi300x = shipped_catalogue().gpus().at("MI300X");
+  REQUIRE_FALSE(rates.are_measured(mi300x));
+  const double gemm =
+      std::cbrt(rates.generations.at("ampere").gemm * rates.generations.at("hopper").gemm *
+                rates.generations.at("blackwell").gemm);
+  const ComputeRates compute = shipped_compute("MI300X", "nemo");
+  REQUIRE(compute.gemm_rate == Approx(gemm * mi300x.peak.at("bf16").value.flops_per_second()));
+  REQUIRE(compute.memory_rate == Approx(0.85 * 5300e9));
+  // Of cuDNN's attention Ampere has no rates.
+  REQUIRE(rates.mean().attention.at("cudnn").forward ==
+          Approx(std::sqrt(rates.generations.at("hopper").attention.at("cudnn").forward *
+                           rates.generations.at("blackwell").attention.at("cudnn").forward)));
+}
+
+TEST_CASE("without its own rates a measured generation gets the mean of the others", "[rates]") {
+  const GpuRates rates = GpuRates::load(kConfigsFolder / "hardware" / "gpu-rates.yaml");
+  const GpuModel& gb300 = shipped_catalogue().gpus().at("GB300");
+  const GpuRates others = rates.without(gb300);
+  REQUIRE_FALSE(others.are_measured(gb300));
+  REQUIRE_FALSE(others.devices.contains("GB300"));
+  REQUIRE(others.mean().gemm == Approx(std::sqrt(rates.generations.at("ampere").gemm *
+                                                 rates.generations.at("hopper").gemm)));
+  REQUIRE_FALSE(others.mean().gemm_nvfp4.has_value());
 }
 
 TEST_CASE("32 bits count from their own peak, and need attention that works in them", "[rates]") {

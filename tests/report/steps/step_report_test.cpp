@@ -35,6 +35,7 @@ StepReport report_of(const StepRun& run) {
                     .fidelity = "flow"},
           .run = &run,
           .flops_of_token = 1e9,
+          .interval = TimeInterval{milliseconds(1800), milliseconds(2600)},
           .notes = {"a note"}};
 }
 
@@ -47,9 +48,10 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
   REQUIRE(report.flops_per_gpu() == Approx(1e12));
   const std::string text = render(document_of(report), Format::Table);
   for (const std::string part :
-       {"step time                    2.0000 s", "4000.0 /s, 1000.0 /s for each GPU",
-        "MFU 10.00 % of 10.0 T (convention: model", "linear", "75.00",
-        "memory peak                    3.00 GiB of 4.00\n", "# Note: a note", "fidelity flow"}) {
+       {"step time                    2.0000 s, 1.8000 to 2.6000 in nine of ten",
+        "4000.0 /s, 1000.0 /s for each GPU", "MFU 10.00 % of 10.0 T (convention: model", "linear",
+        "75.00", "memory peak                    3.00 GiB of 4.00\n", "# Note: a note",
+        "fidelity flow"}) {
     INFO(text);
     REQUIRE(text.find(part) != std::string::npos);
   }
@@ -128,8 +130,10 @@ TEST_CASE("CSV is a header and a line", "[step-report]") {
   const StepRun run = run_of();
   const std::string csv = render(document_of(report_of(run)), Format::Csv);
   REQUIRE(std::count(csv.begin(), csv.end(), '\n') == 2);
-  REQUIRE(csv.rfind("cluster,workload,gpus,step_time_s,tokens_per_s,", 0) == 0);
-  REQUIRE(csv.find("C,w,4,2,") != std::string::npos);
+  REQUIRE(
+      csv.rfind("cluster,workload,gpus,step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,",
+                0) == 0);
+  REQUIRE(csv.find("C,w,4,2,1.8,2.6,") != std::string::npos);
   REQUIRE(csv.find("memory_peak_gib,memory_size_gib,memory_fits,") != std::string::npos);
   REQUIRE(csv.find(",3,4,true,") != std::string::npos);
 }

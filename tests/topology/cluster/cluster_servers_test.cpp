@@ -225,6 +225,37 @@ TEST_CASE("a cluster names its servers, and --set reaches into them") {
           "V100-SXM2-32GB");
 }
 
+TEST_CASE("where NICs are fewer than PCIe switches, a NIC is beside two GPUs") {
+  const auto load = [](const std::string& nics) {
+    return load_cluster(source_dir() / "configs/clusters/dgx-h100.yaml", shipped_catalogue(),
+                        {.nodes = 2, .settings = {"server.nics=" + nics}});
+  };
+  // GPUs whose PCIe switch has a NIC, too.
+  const auto beside = [](const Cluster& cluster) {
+    int count = 0;
+    for (const NodeId gpu : cluster.gpus) {
+      for (const LinkId up : cluster.topology.links_from(gpu)) {
+        const NodeId above = cluster.topology.link(up).target;
+        if (cluster.topology.node(above).kind == NodeKind::PcieSwitch) {
+          for (const LinkId down : cluster.topology.links_from(above)) {
+            const NodeId below = cluster.topology.link(down).target;
+            count += cluster.topology.node(below).kind == NodeKind::Nic ? 1 : 0;
+          }
+        }
+      }
+    }
+    return count;
+  };
+  REQUIRE(beside(load("8")) == 16);
+  REQUIRE(load("8").warnings.empty());
+  REQUIRE(beside(load("4")) == 16);
+  REQUIRE(load("4").warnings ==
+          std::vector<std::string>{
+              "server: 4 of 8 PCIe switches, as there are 4 NICs, each beside the GPUs that share "
+              "it; tree describes other servers"});
+  REQUIRE(beside(load("2")) == 4);
+}
+
 TEST_CASE("a mistake in a server's file is an error there") {
   const Configs configs;
   configs.folder().write("servers/wrong.yaml", "source: A manual.\nbase: box\ncolour: red\n");

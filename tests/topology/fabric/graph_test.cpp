@@ -48,6 +48,24 @@ TEST_CASE("two servers may be joined back to back") {
   REQUIRE(switch_count(cluster.topology) == 0);
 }
 
+TEST_CASE("three hosts may be joined without a switch, each cable at the rate of a port") {
+  ConfigDocument document = ConfigDocument::parse(
+      "name: three\nsource: a test\nnodes: 3\n"
+      "server: {template: pcie, gpu: RTX-4090, gpus: 1, nic: ConnectX-7-2x200G, nics: 1}\n"
+      "fabric: {template: graph, cable: 2 m, links: [{from: server0/nic0, to: server1/nic0},\n"
+      "  {from: server1/nic0, to: server2/nic0}, {from: server2/nic0, to: server0/nic0}]}\n",
+      "three.yaml");
+  const Cluster cluster = build_cluster(document, shipped_catalogue(), {});
+  int cables = 0;
+  for (const Link& link : cluster.topology.links()) {
+    if (link.spec.kind == LinkKind::Network) {
+      ++cables;
+      REQUIRE(link.spec.bandwidth == Bandwidth(192'000'000'000));  // 96 % of a port.
+    }
+  }
+  REQUIRE(cables == 6);
+}
+
 TEST_CASE("switches may be counted, and what has no link is a warning") {
   const Cluster cluster =
       cluster_of(3, 2,

@@ -18,8 +18,11 @@ TEST_CASE("a server has the devices and links that its numbers say") {
         for (const int sockets : {1, 2, 4}) {
           INFO(gpus << " GPUs, " << nics << " NICs, " << switches << " switches, " << sockets);
           const auto count = [](int number) { return static_cast<std::uint32_t>(number); };
-          const int devices = gpus + nics + switches + sockets;
-          const int pcie = gpus + nics + switches;
+          // Two GPUs and their NIC share a switch.
+          const bool in_pairs = 2 * nics >= gpus && nics < gpus && nics < switches;
+          const int built = in_pairs ? nics : switches;
+          const int devices = gpus + nics + built + sockets;
+          const int pcie = gpus + nics + built;
           const int socket_pairs = sockets * (sockets - 1) / 2;
           const BuiltServer plain =
               build_server(even_server("pcie", "H100-SXM", gpus, nics, switches, sockets));
