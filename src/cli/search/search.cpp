@@ -15,6 +15,7 @@
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/search/search_request.h"
+#include "cli/step/step_request.h"
 #include "nccl/search/search_memory.h"
 #include "nccl/timing/profile.h"
 #include "parallelism/memory/step_memory.h"
@@ -337,6 +338,9 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
     drop_beaten_by_smaller(report.sizes);
   }
   report.notes = notes_of(request, report);
+  if (const auto note = unmeasured_note(inputs.machine.rates, gpu_of(inputs.machine.cluster))) {
+    report.notes.push_back(*note);
+  }
   return report;
 }
 

@@ -141,18 +141,6 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   return notes;
 }
 
-std::string interval_note(const GpuRates& rates, const GpuModel& gpu) {
-  if (rates.are_measured(gpu)) {
-    return "nine measured steps in ten were within such bounds, of sources that no constant was "
-           "fitted to";
-  }
-  return fmt::format(
-      "no kernel of {} was measured: shares of its peak and bandwidth are those of {}; nine "
-      "measured steps in ten were within such bounds where a generation took the shares of the "
-      "others (docs/accuracy/intervals.md)",
-      gpu.title, fmt::join(rates.taken_from(gpu), ", "));
-}
-
 Document predict(const StepRequest& request, spdlog::logger& log) {
   const Inputs inputs = load_inputs(request.inputs, log);
   const Cluster& cluster = inputs.machine.cluster;
@@ -191,7 +179,13 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
     const PredictionKind kind{.is_measured = inputs.machine.rates.are_measured(gpu),
                               .has_experts = has_experts(workload.model)};
     report.interval = around(run.step.time, StepIntervals::load(step_intervals_file()).band(kind));
-    report.notes.push_back(interval_note(inputs.machine.rates, gpu));
+    report.notes.push_back(
+        fmt::format("nine measured steps in ten were within such bounds, of {}",
+                    kind.is_measured ? "sources that no constant was fitted to"
+                                     : "generations of GPUs that took the shares of the others"));
+  }
+  if (const auto note = unmeasured_note(inputs.machine.rates, gpu_of(cluster))) {
+    report.notes.push_back(*note);
   }
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;

@@ -90,6 +90,16 @@ StepRun run_step_inputs(const StepRequest& request, const Workload& workload,
                       step_tables(request, machine.rates, machine.nccl));
 }
 
+std::optional<std::string> unmeasured_note(const GpuRates& rates, const GpuModel& gpu) {
+  if (rates.are_measured(gpu)) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "no kernel of {} was measured: shares of its peak and bandwidth are those of {} "
+      "(docs/accuracy/intervals.md)",
+      gpu.title, fmt::join(rates.taken_from(gpu), ", "));
+}
+
 RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
   RunInputs made = inputs_of_run(cluster, request.inputs);
   if (request.runtime.nccl) {

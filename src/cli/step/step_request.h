@@ -64,6 +64,10 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs);
 
+// Says whose rates a GPU takes of which no kernel was measured; nothing for others.
+[[nodiscard]] std::optional<std::string> unmeasured_note(const GpuRates& rates,
+                                                         const GpuModel& gpu);
+
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,
                                  const std::string& workload, int gpus);
