@@ -26,7 +26,7 @@ namespace trainyard {
 [[nodiscard]] std::filesystem::path step_intervals_file();
 
 // The catalogue of the configs folder.
-// Read once.
+// The catalogue is read once for all calls.
 [[nodiscard]] const Catalogue& load_default_catalogue();
 
 // The text of a file that the user names. Throws ConfigError if it cannot be read or has more than

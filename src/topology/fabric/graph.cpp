@@ -53,7 +53,7 @@ struct Device {
   std::size_t server = 0;
   std::size_t index = 0;    // Among the switches, or the NICs or GPUs of its server.
   Bandwidth speed;          // Of one port of a switch, of all of a NIC; zero: no limit of its own.
-  Bandwidth port_speed;     // Of one port.
+  Bandwidth port_speed;     // The speed of one port, of a NIC as of a switch.
   double efficiency = 0.0;  // Payload over line rate, where it has one.
   std::int64_t ports = 0;
   std::int64_t left = 0;  // Ports of a switch, bits per second of a NIC.

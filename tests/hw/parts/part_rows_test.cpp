@@ -120,7 +120,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// What loading says, without the folder, when `from` in `file` of the small catalogue becomes `to`.
+// Returns what loading says, without the folder, when `from` in `file` of the small catalogue
+// becomes `to`.
 std::string load_error(const std::string& file, const std::string& from, const std::string& to) {
   Files files = small_catalogue();
   std::string& text = files[file];

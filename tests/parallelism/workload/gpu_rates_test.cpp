@@ -87,7 +87,7 @@ TEST_CASE("a generation without rates gets the mean of those that have them", "[
   const ComputeRates compute = shipped_compute("MI300X", "nemo");
   REQUIRE(compute.gemm_rate == Approx(gemm * mi300x.peak.at("bf16").value.flops_per_second()));
   REQUIRE(compute.memory_rate == Approx(0.85 * 5300e9));
-  // Of cuDNN's attention Ampere has no rates.
+  // Ampere has no rates of cuDNN's attention.
   REQUIRE(rates.mean().attention.at("cudnn").forward ==
           Approx(std::sqrt(rates.generations.at("hopper").attention.at("cudnn").forward *
                            rates.generations.at("blackwell").attention.at("cudnn").forward)));
