@@ -107,7 +107,7 @@ void add_comparison(const CollectiveRequest& request, const CollectiveInputs& in
   for (const Crossover& each : crossovers(report.rows)) {
     fastest.push_back(fmt::format("{} from {}", each.algorithm, to_string(each.size)));
   }
-  report.notes.push_back(fmt::format("fastest: {}", fmt::join(fastest, ", ")));
+  report.notes.insert(report.notes.begin(), fmt::format("fastest: {}", fmt::join(fastest, ", ")));
 }
 
 // Adds notes on what was assumed or left out, and on options that changed nothing.
@@ -174,14 +174,13 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   }
   mark_best(report.rows);
   report.notes = std::move(inputs.notes);
-  add_comparison(request, inputs, report);
   add_request_notes(request, inputs, report.notes);
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     if (jobs[index].size == inputs.sizes.back()) {
       add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
     }
   }
-  add_part_notes(inputs.cluster, report.notes);
+  add_part_notes(inputs.cluster, request.inputs, report.notes);
   return report;
 }
 
@@ -235,8 +234,9 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request, log);
-  const CollectiveOutcome run =
+  CollectiveOutcome run =
       request.nccl ? run_nccl(request, inputs, log) : run_plain(request, inputs, log);
+  add_comparison(request, inputs, run.report);
   if (request.report) {
     write_html(*request.report, collective_html(run.report, inputs.cluster, run.shown));
   }

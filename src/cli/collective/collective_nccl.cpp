@@ -81,14 +81,18 @@ std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& c
   std::erase_if(made, [&](const Prepared& one) {
     const bool forced = one.choice->algorithm || one.choice->protocol;
     const bool left_out = forced && !is_available(one.communicator, *function, *one.choice);
-    if (left_out) {
+    if (left_out && !request.nccl->compares_all) {
       notes.push_back(fmt::format("left out: {}, which NCCL does not have for {} here",
                                   one.choice->options.environment.selection.text(),
                                   to_string(*function)));
     }
     return left_out;
   });
-  require_each(choices, made, &NcclChoice::algorithm, "algo", to_string(*function));
+  if (request.nccl->compares_all) {
+    notes.emplace_back("the first line of each size is what NCCL chooses");
+  } else {
+    require_each(choices, made, &NcclChoice::algorithm, "algo", to_string(*function));
+  }
   require_each(choices, made, &NcclChoice::protocol, "proto", to_string(*function));
   return made;
 }
@@ -274,6 +278,7 @@ void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, 
 CollectiveOutcome collected(const CollectiveRequest& request, std::vector<TimedRow>& rows,
                             Bytes largest, CollectiveReport report, spdlog::logger& log) {
   CollectiveOutcome run{.report = std::move(report)};
+  std::size_t first_of_size = 0;
   for (TimedRow& timed : rows) {
     const std::string what = fmt::format("{} {} at {}", timed.row.algorithm, timed.row.protocol,
                                          to_string(timed.row.size));
@@ -286,7 +291,14 @@ CollectiveOutcome collected(const CollectiveRequest& request, std::vector<TimedR
       run.report.notes.push_back(
           fmt::format("{}: packets: {}", what, describe(timed.engine->network.packets)));
     }
-    run.report.rows.push_back(std::move(timed.row));
+    std::vector<CollectiveRow>& shown = run.report.rows;
+    if (shown.empty() || shown.back().size != timed.row.size) {
+      first_of_size = shown.size();
+    } else if (request.nccl->compares_all &&
+               shown[first_of_size].algorithm == timed.row.algorithm) {
+      continue;  // NCCL's own choice.
+    }
+    shown.push_back(std::move(timed.row));
   }
   mark_best(run.report.rows);
   return run;
@@ -361,7 +373,7 @@ CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& i
   for (const Prepared& one : prepared) {
     append_once(one.communicator.remarks, run.report.notes);
   }
-  add_part_notes(inputs.cluster, run.report.notes);
+  add_part_notes(inputs.cluster, request.inputs, run.report.notes);
   return run;
 }
 

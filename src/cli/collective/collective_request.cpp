@@ -144,13 +144,12 @@ Options collective_options() {
            {"plot", "FILE",
             "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs python3-matplotlib",
             kResult},
+           estimates_option(),
            seed_option("of ECMP hashing (default: fabric.routing_seed of the cluster)"),
            threads_option(),
-           {"compare",
-            "",
-            "plain: columns with the lower bound of any algorithm and how close each comes; which "
-            "is fastest from which size",
-            {.needs = "runtime=plain"}},
+           {"compare", "",
+            "columns with the lower bound of any algorithm and how close each comes, and which is "
+            "fastest from which size; nccl: also NCCL's other algorithms beside its choice"},
            {"fingerprint",
             "",
             "a column with a hash of every run",

@@ -196,7 +196,7 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .inputs = traffic_inputs(request, cluster),
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);
-  add_part_notes(cluster, report.notes);
+  add_part_notes(cluster, request.inputs, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   if (request.report) {
     write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));
@@ -224,6 +224,7 @@ Command traffic_command() {
       .options = joined(
           {cluster_options(),
            Options{
+               estimates_option(),
                {"fidelity",
                 "NAME",
                 "flow (the default), analytical (a lower bound) or packet",

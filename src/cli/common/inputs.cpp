@@ -35,7 +35,8 @@ InputNames read_input_names(const OptionReader& reader) {
                    .overrides = cluster_overrides(reader),
                    .workload = reader.text("workload").value_or(""),
                    .profile = reader.text("profile"),
-                   .gpu_rates = reader.text("gpu-rates")};
+                   .gpu_rates = reader.text("gpu-rates"),
+                   .lists_estimates = reader.given("estimates")};
   if (reader.given("workload")) {
     std::vector<std::string>& settings = names.overrides.settings;
     const auto others = std::stable_partition(settings.begin(), settings.end(), is_of_cluster);
@@ -101,19 +102,19 @@ RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
   return inputs;
 }
 
-void add_part_notes(const Cluster& cluster, std::vector<std::string>& notes) {
+void add_part_notes(const Cluster& cluster, const InputNames& names,
+                    std::vector<std::string>& notes) {
   if (!cluster.own_parts.empty()) {
     notes.push_back(fmt::format("parts of your own: {}", fmt::join(cluster.own_parts, "; ")));
   }
-  if (cluster.estimates.empty()) {
-    return;
+  if (names.lists_estimates) {
+    for (const std::string& estimate : cluster.estimates) {
+      notes.push_back("estimate: " + estimate);
+    }
+  } else if (!cluster.estimates.empty()) {
+    notes.push_back(fmt::format("{} of the cluster's parts, --estimates lists them",
+                                counted(static_cast<int>(cluster.estimates.size()), "estimate")));
   }
-  std::vector<std::string> values;
-  for (const std::string& estimate : cluster.estimates) {  // "PART: KEY = VALUE: SOURCE"
-    values.push_back(estimate.substr(0, estimate.find(": ", estimate.find(": ") + 1)));
-  }
-  notes.push_back(fmt::format("estimates used (sources: trainyard topology --format json): {}",
-                              fmt::join(values, "; ")));
 }
 
 }  // namespace trainyard

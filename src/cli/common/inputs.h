@@ -28,13 +28,14 @@ struct InputNames {
   std::vector<std::string> workload_settings = {};
   std::optional<std::string> profile = {};    // Constants of NCCL instead of those shipped.
   std::optional<std::string> gpu_rates = {};  // Rates of kernels, the same.
+  bool lists_estimates = false;               // Each estimate of the cluster is a note.
 
   // All of --set: those of the cluster, then those of the workload.
   [[nodiscard]] std::vector<std::string> settings() const;
 };
 
-// Reads --cluster, --nodes, --gpus-per-node, --set, --pull, and --workload, --profile and
-// --gpu-rates where the command has them. With a workload, --set changes it where the first key is
+// Reads --cluster, --nodes, --gpus-per-node, --set, --pull, and --workload, --profile, --gpu-rates
+// and --estimates where the command has them. With a workload, --set changes it where the first key is
 // one of a workload. Throws ConfigError without a cluster.
 [[nodiscard]] InputNames read_input_names(const OptionReader& reader);
 
@@ -62,7 +63,9 @@ struct Inputs {
 // Settings, links, and the options that change the cluster, for a report.
 [[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
 
-// Names the values of the cluster that nobody has measured or published, if there are any.
-void add_part_notes(const Cluster& cluster, std::vector<std::string>& notes);
+// Notes which parts are the user's, and how many values of the cluster nobody has measured or
+// published, or each of these with its source.
+void add_part_notes(const Cluster& cluster, const InputNames& names,
+                    std::vector<std::string>& notes);
 
 }  // namespace trainyard

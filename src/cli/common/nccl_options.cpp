@@ -170,7 +170,12 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation,
                                                  "pat",  "collnetdirect", "collnetchain"};
   check_algorithms(reader, algorithm_names);
   const std::vector<std::string> protocol_names{"ll", "ll128", "simple"};
-  const auto algorithms = read_names(reader, "algo", algorithm_names, nccl::parse_algorithm);
+  auto algorithms = read_names(reader, "algo", algorithm_names, nccl::parse_algorithm);
+  request.compares_all =
+      reader.given("compare") && !reader.given("algo") && nccl::function_of(operation).has_value();
+  if (request.compares_all) {
+    algorithms.insert(algorithms.end(), nccl::kAlgorithms.begin(), nccl::kAlgorithms.end());
+  }
   const auto protocols = read_names(reader, "proto", protocol_names, nccl::parse_protocol);
   for (const std::optional<nccl::Algorithm> algorithm : algorithms) {
     for (const std::optional<nccl::Protocol> protocol : protocols) {

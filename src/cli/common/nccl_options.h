@@ -56,6 +56,7 @@ struct NcclChoice {
 struct NcclRequest {
   std::vector<NcclChoice> choices;  // At least one. They differ in what they force alone.
   nccl::LaunchMode mode = {};
+  bool compares_all = false;  // NCCL's choice comes first, then each algorithm that it has.
 };
 
 // Those of nccl_variables(), and of how NCCL is called.

@@ -205,6 +205,14 @@ ClusterOverrides cluster_overrides(const OptionReader& reader) {
           .parts = reader.texts("parts")};
 }
 
+Option estimates_option() {
+  return {
+      "estimates", "",
+      "list the values of the cluster's parts that nobody has measured or published, with their "
+      "sources",
+      kResult};
+}
+
 Option seed_option(std::string_view help) {
   return {"seed", "N", help, {.synonyms = "random-seed"}};
 }

@@ -78,6 +78,9 @@ class OptionReader {
 [[nodiscard]] Options override_options();
 [[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);
 
+// --estimates, of commands whose notes count the estimates of the cluster.
+[[nodiscard]] Option estimates_option();
+
 // --seed, and of what.
 [[nodiscard]] Option seed_option(std::string_view help);
 [[nodiscard]] std::optional<std::uint64_t> read_seed(const OptionReader& reader);

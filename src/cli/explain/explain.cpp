@@ -175,7 +175,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   }
   made.limits = limits_of(request, run);
   made.notes.emplace_back("nothing has a price here: improvements are in order of their effect");
-  add_part_notes(inputs.machine.cluster, made.notes);
+  add_part_notes(inputs.machine.cluster, request.inputs, made.notes);
   return made;
 }
 

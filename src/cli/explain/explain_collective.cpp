@@ -291,7 +291,7 @@ RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs&
     explain_plain(request, inputs, machine, made);
   }
   made.limits = limits_of(request, inputs.cluster.nodes > 1);
-  add_part_notes(inputs.cluster, made.notes);
+  add_part_notes(inputs.cluster, request.inputs, made.notes);
   return made;
 }
 

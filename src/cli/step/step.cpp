@@ -189,7 +189,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   }
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;
-  add_part_notes(cluster, report.notes);
+  add_part_notes(cluster, request.inputs, report.notes);
   if (costs) {
     for (std::string& note : cost_notes(*costs)) {
       report.notes.push_back(std::move(note));
@@ -245,7 +245,8 @@ Command step_command() {
                {"workload",
                 "NAME|FILE",
                 "the job: a file, or a name in configs/workloads; or a workload of another tool",
-                {.role = Role::Input, .synonyms = "model job"}}},
+                {.role = Role::Input, .synonyms = "model job"}},
+               estimates_option()},
            imported_options(), runtime_options(),
            Options{{"gpu-rates", "FILE", "rates of kernels, as trainyard calibrate writes them",
                     kInput},

@@ -62,8 +62,7 @@ HtmlTable calls_of(const StepGraphRun& graph) {
                {.name = "longest", .key = "longest"}});
   for (const auto& [key, sum] : sums) {
     const auto& [part, what, ranks, size] = key;
-    table.add_row({Cell::of(part), Cell::of(what), Cell::count(ranks),
-                   Cell::of(fmt::format("{:.4g} MB", static_cast<double>(size.count()) / 1e6)),
+    table.add_row({Cell::of(part), Cell::of(what), Cell::count(ranks), Cell::of(short_size(size)),
                    Cell::count(sum.count),
                    Cell::of(short_time(
                        SimTime(sum.total.picoseconds() / static_cast<std::int64_t>(sum.count)))),

@@ -235,7 +235,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
     report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",
                                        ranks, cluster.gpus.size()));
   }
-  add_part_notes(cluster, report.notes);
+  add_part_notes(cluster, request.inputs, report.notes);
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }

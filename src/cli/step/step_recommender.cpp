@@ -120,7 +120,7 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   report.setup.model = workload.model.title;
   report.setup.software = software.name;
   report.setup.precision = to_string(workload.precision);
-  add_part_notes(cluster, report.notes);
+  add_part_notes(cluster, request.inputs, report.notes);
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }

@@ -27,16 +27,14 @@ std::pair<bool, Bytes> badness(const HostMemoryUse& use) {
 }  // namespace
 
 std::string HostMemoryUse::verdict() const {
-  constexpr double kGiga = 1e9;
-  const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.count()) / kGiga; };
   return fmt::format(
-      "{}: a server needs {:.2f}{} GB of host memory: optimizer states {:.2f}, gradients {:.2f}, "
+      "{}: a server needs {:.2f}{} GiB of host memory: optimizer states {:.2f}, gradients {:.2f}, "
       "activations {:.2f}",
       !size    ? "host memory of the cluster is not given"
       : fits() ? "fits"
                : "out of host memory",
-      gigabytes(hosted.total()), size ? fmt::format(" of {:.2f}", gigabytes(*size)) : "",
-      gigabytes(hosted.optimizer), gigabytes(hosted.gradients), gigabytes(hosted.activations));
+      gibibytes(hosted.total()), size ? fmt::format(" of {:.2f}", gibibytes(*size)) : "",
+      gibibytes(hosted.optimizer), gibibytes(hosted.gradients), gibibytes(hosted.activations));
 }
 
 HostMemoryUse host_memory_use(const Cluster& cluster, const ParallelPlan& plan,

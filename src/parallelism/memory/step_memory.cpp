@@ -152,8 +152,6 @@ Bytes device_capacity(Bytes data_sheet) {
 
 std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
                          std::string_view when) {
-  constexpr double kGiga = 1e9;
-  const auto gigabytes = [](Bytes size) { return static_cast<double>(size.count()) / kGiga; };
   std::array classes = kMemoryClasses;
   std::stable_sort(classes.begin(), classes.end(),
                    [&](MemoryClass a, MemoryClass b) { return use[a] > use[b]; });
@@ -161,7 +159,7 @@ std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view 
   for (const MemoryClass memory_class : classes) {
     if (use[memory_class].count() != 0) {
       parts += fmt::format("{}{} {:.2f}", parts.empty() ? "" : ", ", to_string(memory_class),
-                           gigabytes(use[memory_class]));
+                           gibibytes(use[memory_class]));
     }
   }
   const Bytes needed = use.device();
@@ -169,8 +167,8 @@ std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view 
                                : needed - use[MemoryClass::Fragmentation] <= capacity
                                    ? "fits without fragmentation"
                                    : "out of memory";
-  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", fit, who, gigabytes(needed),
-                     gigabytes(capacity), when, parts);
+  return fmt::format("{}: {} needs {:.2f} of {:.2f} GiB{}: {}", fit, who, gibibytes(needed),
+                     gibibytes(capacity), when, parts);
 }
 
 std::string memory_verdict(const StepMemory& memory, Bytes capacity) {

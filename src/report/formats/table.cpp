@@ -101,6 +101,13 @@ std::string short_time(SimTime time) {
                            : fmt::format("{:.4g} us", seconds * 1e6);
 }
 
+std::string short_size(Bytes size) {
+  const auto count = static_cast<double>(size.count());
+  return size >= gib(1)   ? fmt::format("{:.4g} GiB", gibibytes(count))
+         : size >= mib(1) ? fmt::format("{:.4g} MiB", count / static_cast<double>(mib(1).count()))
+                          : fmt::format("{:.4g} KiB", count / static_cast<double>(kib(1).count()));
+}
+
 Column column(std::string name, std::string key, Align align, std::string unit) {
   return {.name = std::move(name), .key = std::move(key), .align = align, .unit = std::move(unit)};
 }

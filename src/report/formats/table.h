@@ -86,6 +86,8 @@ struct Field {
 
 // "12.94 s", "1.888 ms", "52.1 us".
 [[nodiscard]] std::string short_time(SimTime time);
+// A size as people read it: "1.5 GiB".
+[[nodiscard]] std::string short_size(Bytes size);
 
 [[nodiscard]] Column column(std::string name, std::string key, Align align = Align::Right,
                             std::string unit = "");

@@ -47,13 +47,6 @@ std::string verdict(const ResourceEffect& effect, SimTime base, double factor) {
   return fmt::format("{:+.2f} %", 100.0 * (effect.faster / base - 1.0));
 }
 
-std::string bytes_text(Bytes bytes) {
-  const auto count = static_cast<double>(bytes.count());
-  return count >= 1e9   ? fmt::format("{:.4g} GB", count / 1e9)
-         : count >= 1e6 ? fmt::format("{:.4g} MB", count / 1e6)
-                        : fmt::format("{:.4g} kB", count / 1e3);
-}
-
 // No minus before what rounds to zero.
 std::string share_text(double value) {
   const std::string text = fmt::format("{:.3f}", value);
@@ -117,7 +110,7 @@ Table contention_table(const ExplainedTime& of) {
   for (const ContendedLinks& links : of.links) {
     std::vector<std::string> parts;
     for (const PurposeBytes& part : links.parts) {
-      parts.push_back(fmt::format("{} {}", part.purpose, bytes_text(part.bytes)));
+      parts.push_back(fmt::format("{} {}", part.purpose, short_size(part.bytes)));
     }
     const std::string others = links.count > 1 ? fmt::format(" and {} more", links.count - 1) : "";
     table.add_row({{fmt::format("{:.1f} %", 100.0 * links.utilisation), links.utilisation},

@@ -322,16 +322,20 @@ TEST_CASE("a row has nccl-tests' bandwidths of its time, and what was measured a
   REQUIRE(other.busbw_gbps == 0.0);
 }
 
-TEST_CASE("estimates are named without their sources, in one note") {
+TEST_CASE("estimates are counted, or listed with their sources") {
   Cluster cluster = inputs_of("dgx-h100", 1).cluster;
   std::vector<std::string> notes;
   cluster.estimates = {};
-  add_part_notes(cluster, notes);
+  add_part_notes(cluster, {}, notes);
   REQUIRE(notes.empty());
   cluster.estimates = {"A: x = 1: a guess", "B: y = 2: another: one"};
-  add_part_notes(cluster, notes);
-  REQUIRE(notes == std::vector<std::string>{"estimates used (sources: trainyard topology --format "
-                                            "json): A: x = 1; B: y = 2"});
+  add_part_notes(cluster, {}, notes);
+  REQUIRE(notes ==
+          std::vector<std::string>{"2 estimates of the cluster's parts, --estimates lists them"});
+  notes.clear();
+  add_part_notes(cluster, {.cluster = "", .lists_estimates = true}, notes);
+  REQUIRE(notes == std::vector<std::string>{"estimate: A: x = 1: a guess",
+                                            "estimate: B: y = 2: another: one"});
 }
 
 TEST_CASE("a report begins with what was asked for and what it runs on") {

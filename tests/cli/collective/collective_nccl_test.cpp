@@ -37,7 +37,9 @@ Json json_of(const std::string& operation, std::vector<std::string> more) {
 }
 
 Json one_row(const std::string& operation, std::vector<std::string> more) {
-  more.insert(more.end(), {"-b", "1M", "-e", "1M"});
+  if (std::ranges::find(more, "-b") == more.end()) {
+    more.insert(more.end(), {"-b", "1M", "-e", "1M"});
+  }
   const Json rows = json_of(operation, more)["rows"];
   REQUIRE(rows.size() == 1);
   return rows[0];
@@ -64,6 +66,24 @@ TEST_CASE("every operation of nccl-tests has a time, on one node and on several"
       REQUIRE(row["nccl_estimate_us"].is_null() == exchanged);
     }
   }
+}
+
+TEST_CASE("a comparison shows NCCL's choice first, then each algorithm that it has", "[nccl]") {
+  const std::vector<std::string> size{"--nodes", "2", "-b", "64M", "-e", "64M", "--compare"};
+  const Json rows = json_of("all_reduce", size)["rows"];
+  REQUIRE(rows.size() == 3);
+  const Json chosen = one_row("all_reduce", {"--nodes", "2", "-b", "64M", "-e", "64M"});
+  REQUIRE(rows[0]["algorithm"] == "NVLSTree");
+  REQUIRE(chosen["algorithm"] == "NVLSTree");
+  REQUIRE(rows[0]["time_us"] == chosen["time_us"]);
+  REQUIRE(rows[1]["algorithm"] == "Tree");
+  REQUIRE(rows[2]["algorithm"] == "Ring");
+  for (const Json& row : rows) {
+    REQUIRE(row["bound_us"] > 0.0);
+    REQUIRE(row["bound_us"] < row["time_us"]);
+  }
+  // Nothing to choose from: one line.
+  REQUIRE(json_of("alltoall", size)["rows"].size() == 1);
 }
 
 TEST_CASE("what is forced gives a row each, and the fastest is marked", "[nccl]") {

@@ -161,7 +161,7 @@ TEST_CASE("a run that moves nothing, and options that changed nothing, are noted
   REQUIRE(!has_note_collective(report, "--chunk did not influence ring"));
   REQUIRE(has_note_collective(report, "--seed did not influence the result"));
   REQUIRE(has_note_collective(report, "plain runtime: "));
-  REQUIRE(has_note_collective(report, "estimates used "));
+  REQUIRE(has_note_collective(report, "10 estimates "));
   REQUIRE(has_note_collective(
       json_of_collective("all_reduce", {"-b", "8", "-e", "8", "--fidelity", "analytical"}),
       "analytical: "));

@@ -46,12 +46,13 @@ TEST_CASE("a server that has less than its ranks need is named with its parts", 
   const HostMemoryUse small = use_of("512 GB");
   REQUIRE(large.fits());
   REQUIRE(large.verdict() ==
-          "fits: a server needs 808.59 of 2000.00 GB of host memory: optimizer states 800.00, "
-          "gradients 0.00, activations 8.59");
+          "fits: a server needs 753.06 of 1862.65 GiB of host memory: optimizer states 745.06, "
+          "gradients 0.00, activations 8.00");
   REQUIRE_FALSE(small.fits());
-  REQUIRE(small.verdict() ==
-          "out of host memory: a server needs 808.59 of 512.00 GB of host memory: optimizer states "
-          "800.00, gradients 0.00, activations 8.59");
+  REQUIRE(
+      small.verdict() ==
+      "out of host memory: a server needs 753.06 of 476.84 GiB of host memory: optimizer states "
+      "745.06, gradients 0.00, activations 8.00");
 }
 
 }  // namespace trainyard

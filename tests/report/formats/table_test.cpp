@@ -30,6 +30,9 @@ TEST_CASE("a column appears in the formats that show it, and times have a readab
   REQUIRE(table.columns_in(Shown::Json) == std::vector<std::size_t>{1});
   REQUIRE(short_time(microseconds(1234)) == "1.234 ms");
   REQUIRE(short_time(seconds(2)) == "2 s");
+  REQUIRE(short_size(mib(1536)) == "1.5 GiB");
+  REQUIRE(short_size(mib(1)) == "1 MiB");
+  REQUIRE(short_size(Bytes(512)) == "0.5 KiB");
 }
 
 TEST_CASE("text is aligned and has no trailing blanks") {
