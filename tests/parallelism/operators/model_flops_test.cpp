@@ -134,4 +134,25 @@ TEST_CASE("only active experts work", "[model]") {
   REQUIRE(flops.ends == Approx(2.0 * 4096 * 32000));
 }
 
+// NVIDIA's table of Megatron-Bridge 26.06 (validation/training/megatron_bridge_perf.yaml): 735
+// TFLOP/s at 2,643 tokens/s; NeMo of 2024 (nemo_docs_2024.yaml): 663 at 24,824.
+TEST_CASE("fine-tuning counts no gradients of frozen weights, as NVIDIA does", "[flops]") {
+  const Adapters adapters{
+      .rank = 32, .targets = {AdapterTarget::Query, AdapterTarget::Key, AdapterTarget::Value}};
+  Model large = shipped("llama-3-70b");
+  large.adapters = adapters;
+  REQUIRE(training_flops(large, 4096, FlopsConvention::Model) ==
+          Approx(735e12 / 2643).epsilon(0.08));
+  Model small = shipped("llama-2-7b");
+  const double full = training_flops(small, 4096, FlopsConvention::Palm);
+  const double again = recomputed_flops(small, 4096, Recompute::Full, {});
+  small.adapters = adapters;
+  REQUIRE(training_flops(small, 4096, FlopsConvention::Model) ==
+          Approx(663e12 / 24'824).epsilon(0.2));
+  const double trained = 2.0 * 25'165'824;
+  REQUIRE(training_flops(small, 4096, FlopsConvention::Palm) ==
+          Approx(full - 2.0 * 6'738'415'616 + 3.0 * trained));
+  REQUIRE(recomputed_flops(small, 4096, Recompute::Full, {}) == Approx(again + trained));
+}
+
 }  // namespace trainyard
