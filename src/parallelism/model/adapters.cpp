@@ -47,7 +47,7 @@ void check_adapters(const ConfigNode& node, const Adapters& adapters, const Mode
       items[index].fail("each target once", items[index].found());
     }
     if (target == AdapterTarget::Gate && !has_gate(model)) {
-      items[index].fail("no gate, as " + model.title + " has none", items[index].found());
+      items[index].fail("a matrix that layers without a gate have", items[index].found());
     }
   }
 }

@@ -38,8 +38,8 @@ HostLaunches launches_of(const ComputeRates& rates, const SoftwareProfile& softw
 }
 
 // Kernels of an eager layer with RMS norms, rotary positions and a gate, an estimate from
-// huggingface/transformers (models/llama/modeling_llama.py); of an adapter, two products, scale and sum
-// (huggingface/peft, tuners/lora/layer.py); of a matrix of 4 bits, its scales and itself
+// huggingface/transformers (models/llama/modeling_llama.py); of an adapter, two products, scale and
+// sum (huggingface/peft, tuners/lora/layer.py); of a matrix of 4 bits, its scales and itself
 // (bitsandbytes, functional.py, dequantize_4bit with nested scales).
 constexpr double kLayerKernels = 40.0;
 constexpr double kAdapterKernels = 4.0;
@@ -49,10 +49,9 @@ constexpr double kDequantisingKernels = 2.0;
 
 double adapter_launches(const Model& model, const ModelLayer& layer) {
   const auto adapters = static_cast<double>(adapted_matrices(model, layer, 1).size());
-  const double quantised =
-      has_quantised_base(model)
-          ? static_cast<double>(rank_parameters(model, layer, {}).dense_matrices)
-          : 0.0;
+  // There queries, keys and values are one.
+  const std::int64_t matrices = rank_parameters(model, layer, {}).dense_matrices + 2;
+  const double quantised = has_quantised_base(model) ? static_cast<double>(matrices) : 0.0;
   return (kAdapterKernels * adapters + kDequantisingKernels * quantised) / kLayerKernels;
 }
 

@@ -246,10 +246,9 @@ TEST_CASE("a workload may train adapters beside frozen weights", "[workload]") {
       text, {"adapters={rank: 1, targets: [query, query]}"},
       "--set adapters={rank: 1, targets: [query, query]}: adapters.targets[1]: expected "
       "each target once, found \"query\"");
-  require_refused(
-      kText, {"adapters={rank: 1, targets: [gate]}"},
-      "--set adapters={rank: 1, targets: [gate]}: adapters.targets[0]: expected no gate, "
-      "as GPT-3 175B has none, found \"gate\"");
+  require_refused(kText, {"adapters={rank: 1, targets: [gate]}"},
+                  "--set adapters={rank: 1, targets: [gate]}: adapters.targets[0]: expected a "
+                  "matrix that layers without a gate have, found \"gate\"");
   require_refused(
       text, {"model=mixtral-8x7b", "adapters={rank: 1}"},
       "--set adapters={rank: 1}: adapters: expected no adapters for models with experts "
