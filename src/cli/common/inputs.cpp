@@ -14,8 +14,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 8> kWorkloadKeys{
-    "model", "software", "precision", "plan", "batch", "overlap", "routing", "optimizer"};
+constexpr std::array<std::string_view, 9> kWorkloadKeys{"model",     "adapters", "software",
+                                                        "precision", "plan",     "batch",
+                                                        "overlap",   "routing",  "optimizer"};
 
 bool is_of_cluster(const std::string& setting) {
   const std::string key = setting.substr(0, setting.find_first_of(".="));

@@ -20,6 +20,7 @@
 #include "cli/step/step_request.h"
 #include "parallelism/closed_forms/idle_settings.h"
 #include "parallelism/memory/step_memory.h"
+#include "parallelism/model/adapters.h"
 #include "parallelism/operators/model_flops.h"
 #include "parallelism/run/step_cost.h"
 #include "parallelism/run/step_run.h"
@@ -35,8 +36,8 @@ namespace {
 
 constexpr std::string_view kExample = R"(
 The workload says model, plan, batch, precision and software: a file, or a name in
-configs/workloads. A --set whose first key is model, software, precision, plan, batch, overlap,
-routing or optimizer changes the workload; any other the cluster.
+configs/workloads. A --set whose first key is model, adapters, software, precision, plan, batch,
+overlap, routing or optimizer changes the workload; any other the cluster.
 
 Examples:
   trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b
@@ -130,6 +131,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   notes.push_back(run.memory_verdict);
   if (run.host_memory) {
     notes.push_back(run.host_memory->verdict());
+  }
+  if (workload.model.adapters) {
+    notes.push_back(describe_adapters(workload.model));
   }
   if (has_experts(workload.model) && workload.routing.is_even()) {
     notes.emplace_back("tokens are spread evenly over experts");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/types/environment.h"
+#include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 #include "parallelism/operators/rank_parameters.h"
 #include "parallelism/walk/step_traffic.h"
@@ -28,7 +29,8 @@ struct Unit {
   Bytes working = {};       // In its backward, with what is recomputed.
   Bytes loss_working = {};  // The same of the loss.
   RankParameters parameters = {};
-  std::int64_t largest_matrix = 0;  // Elements.
+  std::int64_t largest_matrix = 0;  // Elements of the largest one with a gradient.
+  Bytes dequantised = {};           // A matrix of 4 bits, as a product takes it.
 };
 
 using Chunk = std::vector<Unit>;  // In the order of a forward.
@@ -121,10 +123,11 @@ class RankWalk {
         saved_bytes(embedding_tensors(model_, plan_, settings_.activations), plan_.tokens());
     ParallelPlan plan = plan_;
     plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
-    unit.parameters.dense = rank_embedding_parameters(model_, plan);
+    unit.parameters = gathered_parameters(model_, plan, {.place = StepPlace::Embedding});
     const std::int64_t labels = model_.modulation ? model_.modulation->labels * model_.hidden : 0;
-    unit.largest_matrix =
-        std::max({rank_logit_parameters(model_, plan), labels, largest_of(input_linears(model_))});
+    unit.largest_matrix = model_.adapters ? 0
+                                          : std::max({rank_logit_parameters(model_, plan), labels,
+                                                      largest_of(input_linears(model_))});
     return unit;
   }
 
@@ -141,13 +144,27 @@ class RankWalk {
                    backward_working_bytes(model_, layer, plan_, options);
     unit.parameters = gathered_parameters(model_, plan_, of);
     for (const WeightMatrix& matrix : rank_matrices(model_, layer, plan_)) {
-      unit.largest_matrix = std::max(unit.largest_matrix, matrix.elements());
-      const std::pair<std::int64_t, std::int64_t> matrix_shape{matrix.inputs, matrix.outputs};
-      if (std::find(shapes_.begin(), shapes_.end(), matrix_shape) == shapes_.end()) {
-        shapes_.push_back(matrix_shape);
+      if (model_.adapters) {
+        const Bytes size = Bytes(matrix.elements()) * plan_.element_bytes;
+        unit.dequantised = has_quantised_base(model_) ? std::max(unit.dequantised, size) : Bytes();
+      } else {
+        add_matrix(matrix.inputs, matrix.outputs, unit);
       }
     }
+    for (const AdaptedMatrix& matrix : adapted_matrices(model_, layer, plan_.tensor)) {
+      add_matrix(matrix.inputs, model_.adapters->rank, unit);
+      add_matrix(model_.adapters->rank, matrix.outputs, unit);
+    }
     return unit;
+  }
+
+  // Adds a matrix with a gradient.
+  void add_matrix(std::int64_t inputs, std::int64_t outputs, Unit& unit) {
+    unit.largest_matrix = std::max(unit.largest_matrix, inputs * outputs);
+    const std::pair<std::int64_t, std::int64_t> shape{inputs, outputs};
+    if (std::find(shapes_.begin(), shapes_.end(), shape) == shapes_.end()) {
+      shapes_.push_back(shape);
+    }
   }
 
   [[nodiscard]] Unit head_unit() const {
@@ -156,10 +173,11 @@ class RankWalk {
     unit.kept = saved_bytes(tensors, plan_.tokens());
     unit.logits = tensors.back().bytes(plan_.tokens());
     unit.loss_working = loss_working_bytes(model_, plan_, settings_.activations);
-    unit.largest_matrix =
-        std::max(rank_logit_parameters(model_, plan_), largest_of(output_linears(model_)));
-    unit.parameters.dense =
-        rank_head(model_, plan_, model_.has_tied_embeddings && has_embedding_).dense;
+    unit.largest_matrix = model_.adapters ? 0
+                                          : std::max(rank_logit_parameters(model_, plan_),
+                                                     largest_of(output_linears(model_)));
+    unit.parameters = held_parameters(model_, plan_, {.has_embedding = has_embedding_},
+                                      {.place = StepPlace::Head});
     return unit;
   }
 
@@ -198,8 +216,8 @@ class RankWalk {
     const auto share = [&](int from_stage) {
       return plan_.zero_stage < from_stage
                  ? total
-                 : RankParameters{ceil_divide(total.dense, dense_shards),
-                                  ceil_divide(total.expert, expert_shards)};
+                 : RankParameters{.dense = ceil_divide(total.dense, dense_shards),
+                                  .expert = ceil_divide(total.expert, expert_shards)};
     };
     resident_[MemoryClass::Weights] = Bytes(share(3).total()) * states.weight;
     if (states.weight > states.compute && (plan_.zero_stage == 1 || plan_.zero_stage == 2)) {
@@ -214,6 +232,8 @@ class RankWalk {
     if (plan_.offload.optimizer) {
       move_optimizer(share(1).total(), share(3).total());
     }
+    resident_[MemoryClass::Weights] += Bytes(
+        plan_.zero_stage < 3 ? total.frozen_bytes : ceil_divide(total.frozen_bytes, dense_shards));
     if (settings_.weight_gradients == WeightGradientBuffer::CachedByShape) {
       for (const auto& [inputs, outputs] : shapes_) {
         resident_[MemoryClass::Working] += Bytes(inputs * outputs) * states.compute;
@@ -279,7 +299,7 @@ class RankWalk {
   void forward(const Chunk& chunk) {
     for (std::size_t index = 0; index < chunk.size(); ++index) {
       const Unit& unit = chunk[index];
-      Extra extra{.gathered = gathered(chunk, index, 1)};
+      Extra extra{.gathered = gathered(chunk, index, 1), .working = unit.dequantised};
       keep(unit, extra);
       consider(unit.of, extra);
     }
@@ -325,7 +345,7 @@ class RankWalk {
     for (std::size_t index = chunk.size(); index-- > 0;) {
       const Unit& unit = chunk[index];
       Extra extra{.gathered = gathered(chunk, index, -1),
-                  .working = unit.working,
+                  .working = unit.working + unit.dequantised,
                   .loss = unit.loss_working,
                   .passing = returned(chunk, index)};
       if (shards_gradients()) {
@@ -370,15 +390,17 @@ class RankWalk {
     if (!shards_weights()) {
       return {};
     }
-    std::int64_t parameters = 0;
+    Bytes sum;
     auto at = static_cast<std::ptrdiff_t>(index);
     const auto count = static_cast<std::ptrdiff_t>(chunk.size());
     for (int ahead = 0; ahead <= settings_.prefetched_units; ++ahead, at += direction) {
       if (at >= 0 && at < count) {
-        parameters += chunk[static_cast<std::size_t>(at)].parameters.total();
+        const RankParameters& parameters = chunk[static_cast<std::size_t>(at)].parameters;
+        sum +=
+            Bytes(parameters.total()) * settings_.states.compute + Bytes(parameters.frozen_bytes);
       }
     }
-    return Bytes(parameters) * settings_.states.compute;
+    return sum;
   }
 
   void consider(const ModelUnit& unit, const Extra& extra) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 #include "sim/check.h"
 
@@ -26,13 +27,18 @@ struct Splits {
 
 class TensorList {
  public:
-  explicit TensorList(const ParallelPlan& plan, const ActivationOptions& options)
-      : plan_(plan), options_(options), splits_(plan) {}
+  TensorList(const Model& model, const ParallelPlan& plan, const ActivationOptions& options)
+      : model_(model), plan_(plan), options_(options), splits_(plan) {}
 
   void norm_input(std::string_view operation, std::int64_t elements) {
     add(operation, "input", element_bytes() * elements, splits_.sequence);
   }
-  void linear_input(std::string_view operation, std::int64_t elements, std::int64_t split) {
+  // With adapters it is kept if a target is among `targets`, which lists those that it goes into.
+  void linear_input(std::string_view operation, std::int64_t elements, std::int64_t split,
+                    std::initializer_list<AdapterTarget> targets = {}) {
+    if (!trains_any(model_, targets)) {
+      return;
+    }
     add(operation, "input", element_bytes() * elements, split, Lifetime::UntilWeightGradient);
   }
   void output_gradient(std::string_view operation, std::int64_t elements, std::int64_t split) {
@@ -83,6 +89,7 @@ class TensorList {
     add("attention", tensor, bytes, splits_.tensor, Lifetime::UntilInputGradient, true);
   }
 
+  const Model& model_;
   const ParallelPlan& plan_;
   const ActivationOptions& options_;
   Splits splits_;
@@ -104,7 +111,8 @@ void grouped_inputs(TensorList& list, const Model& model, const Attention& atten
   // Each tensor rank has one group of keys and values at least.
   const std::int64_t groups = std::max<std::int64_t>(kv_heads, list.splits().tensor);
   const std::int64_t split = list.splits().tensor;
-  list.linear_input("queries, keys, values", model.hidden, list.splits().sequence);
+  list.linear_input("queries, keys, values", model.hidden, list.splits().sequence,
+                    {AdapterTarget::Query, AdapterTarget::Key, AdapterTarget::Value});
   list.output_gradient("queries, keys, values", (heads + 2 * groups) * head_size, split);
   if (attention.has_qk_norm) {
     list.add("norm of queries and keys", "input",
@@ -143,19 +151,25 @@ void attention_block(TensorList& list, const Model& model, const Attention& atte
   }
   list.attention_core(attention);
   // Also what the attention of a fused kernel keeps as its output.
-  list.linear_input("output of attention", attention.heads() * attention.value_size(),
-                    list.splits().tensor);
+  const std::int64_t outputs = attention.heads() * attention.value_size();
+  if (trains_any(model, {AdapterTarget::Output})) {
+    list.linear_input("output of attention", outputs, list.splits().tensor,
+                      {AdapterTarget::Output});
+  } else if (list.options().attention == AttentionKernel::Flash) {
+    list.add("attention", "output", list.element_bytes() * outputs, list.splits().tensor);
+  }
   list.output_gradient("output of attention", model.hidden, list.splits().sequence);
   list.dropout_mask("output of attention", model.hidden);
 }
 
 void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward& layer) {
   const std::int64_t inner = layer.matrices() - 1;
-  list.linear_input("first linear", hidden, list.splits().sequence);
+  list.linear_input("first linear", hidden, list.splits().sequence,
+                    {AdapterTarget::Gate, AdapterTarget::Up});
   list.output_gradient("first linear", inner * layer.size, list.splits().tensor);
   list.add("activation function", "input", list.element_bytes() * inner * layer.size,
            list.splits().tensor);
-  list.linear_input("second linear", layer.size, list.splits().tensor);
+  list.linear_input("second linear", layer.size, list.splits().tensor, {AdapterTarget::Down});
   list.output_gradient("second linear", hidden, list.splits().sequence);
 }
 
@@ -200,7 +214,7 @@ void expert_block(TensorList& list, std::int64_t hidden, const Experts& experts)
 // Outputs of the layer's matrix products in the order of a forward.
 std::vector<SavedTensor> products(const Model& model, const ModelLayer& layer,
                                   const ParallelPlan& plan, const ActivationOptions& options) {
-  TensorList list(plan, options);
+  TensorList list(model, plan, options);
   const auto product = [&](std::string_view operation, std::int64_t elements, std::int64_t split) {
     list.add(operation, "output", list.element_bytes() * elements, split);
   };
@@ -235,14 +249,15 @@ std::vector<SavedTensor> alternate_products(const Model& model, const ModelLayer
                                             const ParallelPlan& plan,
                                             const ActivationOptions& options) {
   CHECK(layer.feed_forward.has_value(), "alternate products of a layer with experts");
-  TensorList list(plan, options);
+  TensorList list(model, plan, options);
   list.norm_input("layer", model.hidden);
   const std::vector<SavedTensor> all = products(model, layer, plan, options);
   for (std::size_t index = 0; index < all.size(); index += 2) {
     list.add(all[index]);
   }
-  list.linear_input("output of attention", layer.attention.heads() * layer.attention.value_size(),
-                    list.splits().tensor);
+  list.add("output of attention", "input",
+           list.element_bytes() * layer.attention.heads() * layer.attention.value_size(),
+           list.splits().tensor, Lifetime::UntilWeightGradient);
   if (options.attention == AttentionKernel::Flash) {
     list.attention_core(layer.attention);
   }
@@ -276,7 +291,7 @@ Bytes SavedTensor::bytes(std::int64_t tokens) const {
 
 std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& layer,
                                        const ParallelPlan& plan, const ActivationOptions& options) {
-  TensorList list(plan, options);
+  TensorList list(model, plan, options);
   attention_block(list, model, layer.attention);
   modulation_inputs(list, model, "modulation before attention", "gate of attention");
   list.norm_input("norm before the feed-forward", model.hidden);
@@ -287,13 +302,18 @@ std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& lay
   }
   modulation_inputs(list, model, "modulation before the feed-forward", "gate of the feed-forward");
   list.dropout_mask("second linear", model.hidden);
+  if (model.adapters) {
+    const auto count = std::ssize(adapted_matrices(model, layer, plan.tensor));
+    list.add("adapters", "input of the second matrix",
+             list.element_bytes() * model.adapters->rank * count, 1, Lifetime::UntilWeightGradient);
+  }
   return std::move(list).tensors();
 }
 
 std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& layer,
                                       const ParallelPlan& plan, const ActivationOptions& options) {
   if (plan.recompute == Recompute::Full) {
-    TensorList list(plan, options);
+    TensorList list(model, plan, options);
     list.norm_input("layer", model.hidden);
     if (options.keeps_projections && layer.feed_forward && layer.attention.grouped) {
       grouped_projections(list, *layer.attention.grouped);
@@ -313,7 +333,7 @@ std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& laye
 
 std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPlan& plan,
                                            const ActivationOptions& options) {
-  TensorList list(plan, options);
+  TensorList list(model, plan, options);
   if (model.patches) {
     list.linear_input("patches", model.patches->elements(), 1);
   }
@@ -326,7 +346,7 @@ std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPla
 
 std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& plan,
                                       const ActivationOptions& options) {
-  TensorList list(plan, options);
+  TensorList list(model, plan, options);
   if (!model.is_post_norm) {
     list.norm_input("last norm", model.hidden);
   }

@@ -124,6 +124,18 @@ struct ModelHead {
   std::int64_t channels = 0;   // Channels of each element of a patch.
 };
 
+// The matrices of a layer beside which adapters stand.
+enum class AdapterTarget : std::uint8_t { Query, Key, Value, Output, Gate, Up, Down };
+
+// Fine-tuning with frozen weights: beside each target stand a matrix from its inputs to a vector of
+// low rank and one from there to its outputs, and these alone are trained (adapters.h).
+struct Adapters {
+  std::int64_t rank = 0;
+  std::vector<AdapterTarget> targets = {};  // Empty: all linear layers of a layer.
+  // Linear layers of layers rest in 4 bits, NF4, and are brought to 16 bits for each product.
+  bool is_quantised = false;
+};
+
 struct Model {
   std::string name;  // Name of the file.
   std::string title;
@@ -141,6 +153,7 @@ struct Model {
   Bias bias = Bias::None;
   std::vector<ModelLayer> layers;
   ModelHead head = {};
+  std::optional<Adapters> adapters = {};  // With them all else is frozen; the workload says it.
 };
 
 // A weight of a linear layer, as a rank has it.

@@ -100,6 +100,19 @@ void check_sharding(const ParallelPlan& plan) {
   }
 }
 
+// A gradient of the inputs alone is nearly the whole backward pass of a frozen matrix.
+void check_adapters_plan(const ParallelPlan& plan) {
+  if (plan.schedule->splits_backward) {
+    fail(
+        fmt::format("expected a schedule that does not split the backward pass with adapters, "
+                    "found {}",
+                    plan.schedule->name));
+  }
+  if (plan.servers) {
+    fail("expected no parameter servers with adapters, found them");
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Recompute recompute) {
@@ -133,6 +146,9 @@ void check_stage_layers(const ParallelPlan& plan, const Model& model) {
 
 void check(const ParallelPlan& plan, const Model& model, int gpus) {
   check_ranks(plan, gpus);
+  if (model.adapters) {
+    check_adapters_plan(plan);
+  }
   check_batch(plan);
   check_sharding(plan);
   check_stage_layers(plan, model);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 
 namespace trainyard {
@@ -64,6 +65,12 @@ constexpr double kHeadElementBytes = 4.0;
 constexpr double kInputCastBytes = 4.0;
 constexpr double kWeightCastBytes = 3.0;
 constexpr double kGradientCastBytes = 4.0;
+// Bytes of an adapter as huggingface/peft (tuners/lora/layer.py, Linear.forward) runs it: for each
+// element of its output a sum with that of the frozen matrix, and where operators are kernels of
+// their own a product with its scale, forward and backward; backward, for each element of its input
+// a sum of two gradients.
+constexpr double kAdapterSumBytes = 6.0;
+constexpr double kEagerScaleBytes = 4.0;
 
 struct Linear {
   Gemm gemm;  // Forward.
@@ -229,12 +236,12 @@ AttentionShape attention_shape(const Attention& attention, const ParallelPlan& p
 }
 
 // Copies of weights and gradients that come with a layer, or an end of the model, of that many
-// weights on this rank.
-void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& operators,
-                 PassTimes& times) {
+// weights on this rank, `trained` of which have gradients.
+void add_weights(double weights, double trained, const ParallelPlan& plan,
+                 const OperatorTimes& operators, PassTimes& times) {
   // One rank has all of them, and software then shards nothing (torch.distributed.fsdp: NO_SHARD).
   const bool is_sharded = plan.zero_stage >= 3 && plan.shards() > 1;
-  times.weight_gradient[StepPart::MemoryBound] += operators.weight_gradients(weights, is_sharded);
+  times.weight_gradient[StepPart::MemoryBound] += operators.weight_gradients(trained, is_sharded);
   if (is_sharded) {
     const SimTime gathered = operators.gathered_weights(weights);
     times.forward[StepPart::MemoryBound] += gathered;
@@ -255,8 +262,10 @@ double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
   return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(count);
 }
 
-// Returns its forward pass.
-StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes& times) {
+// Returns its forward pass. A frozen weight has no gradient, and one of 4 bits is brought to those
+// of the product for each of its products.
+StepParts add_linear(const Model& model, const Linear& linear, const OperatorTimes& operators,
+                     PassTimes& times) {
   const auto& [m, n, k, count] = linear.gemm;
   const auto time = [&](const Gemm& gemm) {
     return linear.is_grouped ? operators.grouped(gemm) : operators.linear(gemm);
@@ -265,20 +274,56 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
   forward[StepPart::Linear] = time(linear.gemm);
   forward[StepPart::Casts] = operators.casts(kInputCastBytes * elements(m, k, count) +
                                              kWeightCastBytes * elements(n, k, count));
+  if (has_quantised_base(model)) {
+    const SimTime dequantised = operators.dequantised(elements(n, k, count));
+    forward[StepPart::Casts] += dequantised;
+    times.input_gradient[StepPart::Casts] += dequantised;
+  }
   times.forward += forward;
   times.input_gradient[StepPart::Linear] += time({.m = m, .n = k, .k = n, .count = count});
-  times.weight_gradient[StepPart::Linear] += time({.m = n, .n = k, .k = m, .count = count});
+  if (!model.adapters) {
+    times.weight_gradient[StepPart::Linear] += time({.m = n, .n = k, .k = m, .count = count});
+  }
   times.input_gradient[StepPart::Casts] +=
       operators.casts(kGradientCastBytes * elements(m, n, count));
   return forward;
 }
 
+// Adds the adapters of a layer; returns their weights.
+double add_adapters(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                    const OperatorTimes& operators, PassTimes& times) {
+  double weights = 0.0;
+  const double scale = operators.fuses_operators() ? 0.0 : kEagerScaleBytes;
+  for (const AdaptedMatrix& matrix : adapted_matrices(model, layer, plan.tensor)) {
+    const std::int64_t tokens = plan.tokens();
+    const std::int64_t rank = model.adapters->rank;
+    const auto& [inputs, outputs, splits_inputs] = matrix;
+    const auto time = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+      return operators.linear_over_long_k({.m = m, .n = n, .k = k});
+    };
+    const double of_output = elements(tokens, outputs, 1);
+    times.forward[StepPart::Linear] += time(tokens, rank, inputs) + time(tokens, outputs, rank);
+    times.forward[StepPart::MemoryBound] +=
+        operators.memory_bound((kAdapterSumBytes + scale) * of_output);
+    times.input_gradient[StepPart::Linear] +=
+        time(tokens, rank, outputs) + time(tokens, inputs, rank);
+    times.input_gradient[StepPart::MemoryBound] +=
+        operators.memory_bound(scale * of_output + kAdapterSumBytes * elements(tokens, inputs, 1));
+    times.weight_gradient[StepPart::Linear] +=
+        time(rank, inputs, tokens) + time(outputs, rank, tokens);
+    weights += static_cast<double>(matrix.parameters(rank));
+  }
+  return weights;
+}
+
 // Adds a layer of 16 bits at an end of the model, from its product forward.
-void add_end(const Gemm& gemm, bool has_input_gradient, const OperatorTimes& operators,
-             StepPart part, PassTimes& times) {
+void add_end(const Model& model, const Gemm& gemm, bool has_input_gradient,
+             const OperatorTimes& operators, StepPart part, PassTimes& times) {
   const auto& [m, n, k, count] = gemm;
   times.forward[part] += operators.product(gemm);
-  times.weight_gradient[part] += operators.product({.m = n, .n = k, .k = m});
+  if (!model.adapters) {
+    times.weight_gradient[part] += operators.product({.m = n, .n = k, .k = m});
+  }
   if (has_input_gradient) {
     times.input_gradient[part] += operators.product({.m = m, .n = k, .k = n});
   }
@@ -317,7 +362,7 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
   double weights = 0.0;
   std::vector<StepParts> products;
   for (const Linear& linear : linears_of(model, layer, plan, load)) {
-    const StepParts forward = add_linear(linear, operators, times);
+    const StepParts forward = add_linear(model, linear, operators, times);
     products.push_back(forward);
     weights += elements(linear.gemm.n, linear.gemm.k, linear.gemm.count);
   }
@@ -325,7 +370,10 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
     times.last_product = products.back();
     times.projections = layer.attention.grouped ? products.front() : StepParts();
   }
-  add_weights(weights, plan, operators, times);
+  const double adapters = add_adapters(model, layer, plan, operators, times);
+  const double at_rest =
+      has_quantised_base(model) ? weights * kNf4BytesOfWeight / plan.element_bytes : weights;
+  add_weights(at_rest + adapters, model.adapters ? adapters : weights, plan, operators, times);
   const AttentionShape shape = attention_shape(layer.attention, plan);
   times.forward[StepPart::Attention] = operators.attention_forward(shape);
   times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
@@ -365,14 +413,16 @@ PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
   const double bytes = look_ups * kEmbeddingBytes * elements(plan.tokens(), model.hidden, 1);
   PassTimes times;
   times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
-  times.weight_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
+  if (!model.adapters) {
+    times.weight_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
+  }
   double weights = elements(vocabulary_of(model, plan), model.hidden, 1);
   for (const EndLinear& each : input_linears(model)) {
-    add_end(gemm_of(model, each, plan), each.has_input_gradient, operators, StepPart::Linear,
+    add_end(model, gemm_of(model, each, plan), each.has_input_gradient, operators, StepPart::Linear,
             times);
     weights += static_cast<double>(each.weights());
   }
-  add_weights(weights, plan, operators, times);
+  add_weights(weights, model.adapters ? 0.0 : weights, plan, operators, times);
   return times;
 }
 
@@ -380,16 +430,17 @@ PassTimes head_times(const Model& model, const ParallelPlan& plan, const Operato
   const Gemm logits{.m = plan.tokens(), .n = vocabulary_of(model, plan), .k = model.hidden};
   const double count = elements(logits.m, logits.n, 1);
   PassTimes times;
-  add_end(logits, true, operators, StepPart::Head, times);
+  add_end(model, logits, true, operators, StepPart::Head, times);
   times.forward[StepPart::Head] += operators.memory_bound(kLogitBytesForward * count);
   times.input_gradient[StepPart::Head] += operators.memory_bound(kLogitBytesBackward * count);
   double weights = elements(logits.n, logits.k, 1);
   for (const EndLinear& each : output_linears(model)) {
-    add_end(gemm_of(model, each, plan), each.has_input_gradient, operators, StepPart::Head, times);
+    add_end(model, gemm_of(model, each, plan), each.has_input_gradient, operators, StepPart::Head,
+            times);
     weights += static_cast<double>(each.weights());
   }
   add_head_elements(model, plan, operators, times);
-  add_weights(weights, plan, operators, times);
+  add_weights(weights, model.adapters ? 0.0 : weights, plan, operators, times);
   return times;
 }
 

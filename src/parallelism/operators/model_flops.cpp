@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 #include "parallelism/operators/rank_parameters.h"
 
@@ -47,6 +48,17 @@ double end_flops(const Model& model, const std::vector<EndLinear>& linears, std:
   return sum;
 }
 
+// Returns the operations of a token forward.
+double adapter_flops(const Model& model) {
+  double sum = 0.0;
+  for (const ModelLayer& layer : model.layers) {
+    for (const AdaptedMatrix& matrix : adapted_matrices(model, layer, 1)) {
+      sum += 2.0 * static_cast<double>(matrix.parameters(model.adapters->rank));
+    }
+  }
+  return sum;
+}
+
 }  // namespace
 
 TokenFlops token_flops(const Model& model, std::int64_t sequence) {
@@ -74,17 +86,20 @@ std::string_view to_string(FlopsConvention convention) {
 
 double training_flops(const Model& model, std::int64_t sequence, FlopsConvention convention) {
   const auto [linear, attention, ends] = token_flops(model, sequence);
+  const double adapters = adapter_flops(model);
+  const double passes = model.adapters ? 2.0 : 3.0;
   switch (convention) {
     case FlopsConvention::HardwareFullRecompute:
-      return 4.0 * (linear + attention) + 3.0 * ends;
+      return (passes + 1.0) * linear + 4.0 * (attention + adapters) + passes * ends;
     case FlopsConvention::Model:
-      return 3.0 * (linear + attention + ends);
+      return passes * (linear + ends) + 3.0 * (attention + adapters);
     case FlopsConvention::HardwareSelectiveRecompute:
-      return 3.0 * (linear + 2.0 * attention + ends);
+      return passes * (linear + ends) + 3.0 * (2.0 * attention + adapters);
     case FlopsConvention::ModelCausal:
-      return 3.0 * (linear + 0.5 * attention + ends);
+      return passes * (linear + ends) + 3.0 * (0.5 * attention + adapters);
     case FlopsConvention::Palm:
-      return 6.0 * static_cast<double>(active_parameters_of(model)) + 3.0 * attention;
+      return 2.0 * passes * static_cast<double>(active_parameters_of(model)) +
+             3.0 * (attention + adapters);
   }
   return 0.0;
 }
@@ -92,11 +107,12 @@ double training_flops(const Model& model, std::int64_t sequence, FlopsConvention
 double recomputed_flops(const Model& model, std::int64_t sequence, Recompute recompute,
                         const SoftwareProfile& software) {
   const auto [linear, attention, ends] = token_flops(model, sequence);
+  const double adapters = adapter_flops(model);
   if (recompute == Recompute::Selective) {
-    return software.recomputes_products ? 0.5 * linear : attention;
+    return software.recomputes_products ? 0.5 * (linear + adapters) : attention;
   }
   return recompute == Recompute::Full
-             ? linear + attention - not_again(model, software.full_recompute)
+             ? linear + adapters + attention - not_again(model, software.full_recompute)
              : 0.0;
 }
 

@@ -48,7 +48,8 @@ inline constexpr std::array kFlopsConventions{FlopsConvention::HardwareFullRecom
 
 [[nodiscard]] std::string_view to_string(FlopsConvention convention);
 
-// Returns the operations of one token in a whole training step, forward and backward.
+// Returns the operations of one token in a whole training step, forward and backward. A frozen
+// weight has no gradient: with adapters its products are two passes, not three.
 [[nodiscard]] double training_flops(const Model& model, std::int64_t sequence,
                                     FlopsConvention convention);
 

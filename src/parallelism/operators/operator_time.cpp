@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "parallelism/model/adapters.h"
+
 namespace trainyard {
 namespace {
 
@@ -130,6 +132,10 @@ SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
 
 double OperatorTimes::in_elements(double bytes) const {
   return bytes * rates_.element_bytes / kCountedBytes;
+}
+
+SimTime OperatorTimes::dequantised(double weights) const {
+  return memory(weights * (kNf4BytesOfWeight + rates_.element_bytes));
 }
 
 SimTime OperatorTimes::memory(double bytes) const {

@@ -74,6 +74,8 @@ class OperatorTimes {
   [[nodiscard]] SimTime gathered_weights(double weights) const {
     return memory(weights * rates_.gather_bytes);
   }
+  // Returns the time in which weights of 4 bits are read, and written as products take them.
+  [[nodiscard]] SimTime dequantised(double weights) const;
   // Returns the time at the rate of memory alone.
   [[nodiscard]] SimTime memory(double bytes) const;
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 #include "sim/units.h"
 
@@ -21,6 +22,14 @@ void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
   matrices.push_back({.inputs = inner, .outputs = hidden, .count = count, .is_expert = is_expert});
 }
 
+RankParameters all_gathered(const Model& model, const ParallelPlan& plan, const ModelUnit& unit) {
+  return unit.place == StepPlace::Layer
+             ? rank_parameters(model, model.layers[static_cast<std::size_t>(unit.layer)], plan)
+         : unit.place == StepPlace::Embedding
+             ? RankParameters{.dense = rank_embedding_parameters(model, plan)}
+             : RankParameters{.dense = rank_head_parameters(model, plan)};
+}
+
 }  // namespace
 
 RankParameters& RankParameters::operator+=(const RankParameters& other) {
@@ -28,6 +37,8 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   expert += other.expert;
   dense_matrices += other.dense_matrices;
   expert_matrices += other.expert_matrices;
+  frozen_bytes += other.frozen_bytes;
+  replicated += other.replicated;
   return *this;
 }
 
@@ -106,27 +117,47 @@ RankParameters rank_head(const Model& model, const ParallelPlan& plan, bool shar
           .dense_matrices = std::ssize(output_linears(model)) + logits};
 }
 
+RankParameters trained_parameters(const Model& model, const ParallelPlan& plan,
+                                  const ModelUnit& unit, const RankParameters& all) {
+  if (!model.adapters) {
+    return all;
+  }
+  RankParameters trained;
+  std::int64_t quantised = 0;
+  if (unit.place == StepPlace::Layer) {
+    const std::int64_t rank = model.adapters->rank;
+    const ModelLayer& layer = model.layers[static_cast<std::size_t>(unit.layer)];
+    for (const AdaptedMatrix& matrix : adapted_matrices(model, layer, plan.tensor)) {
+      trained.dense += matrix.parameters(rank);
+      trained.dense_matrices += 2;
+      trained.replicated += plan.tensor > 1 ? matrix.replicated(rank) : 0;
+    }
+    for (const WeightMatrix& matrix : rank_matrices(model, layer, plan)) {
+      quantised += has_quantised_base(model) ? matrix.count * matrix.elements() : 0;
+    }
+  }
+  trained.frozen_bytes = (all.total() - quantised) * plan.element_bytes + nf4_bytes(quantised);
+  return trained;
+}
+
 RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
                                    const ModelUnit& unit) {
-  return unit.place == StepPlace::Layer
-             ? rank_parameters(model, model.layers[static_cast<std::size_t>(unit.layer)], plan)
-         : unit.place == StepPlace::Embedding
-             ? RankParameters{.dense = rank_embedding_parameters(model, plan)}
-             : RankParameters{.dense = rank_head_parameters(model, plan)};
+  return trained_parameters(model, plan, unit, all_gathered(model, plan, unit));
 }
 
 RankParameters held_parameters(const Model& model, const ParallelPlan& plan,
                                const PipelineStage& stage, const ModelUnit& unit) {
   if (unit.place == StepPlace::Head) {
-    return rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+    const bool shares_logits = model.has_tied_embeddings && stage.has_embedding;
+    return trained_parameters(model, plan, unit, rank_head(model, plan, shares_logits));
   }
-  RankParameters held = gathered_parameters(model, plan, unit);
+  RankParameters held = all_gathered(model, plan, unit);
   if (unit.place == StepPlace::Embedding) {
     const int tables =
         (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
     held.dense_matrices = std::ssize(input_linears(model)) + tables;
   }
-  return held;
+  return trained_parameters(model, plan, unit, held);
 }
 
 RankParameters stage_parameters(const Model& model, const PipelineStage& stage,

@@ -20,6 +20,10 @@ struct RankParameters {
   // not counted.
   std::int64_t dense_matrices = 0;
   std::int64_t expert_matrices = 0;
+  // With adapters all of the above is theirs alone. Bytes of the weights that are frozen, and
+  // parameters that tensor ranks have alike, each with a part of their gradient.
+  std::int64_t frozen_bytes = 0;
+  std::int64_t replicated = 0;
 
   [[nodiscard]] std::int64_t total() const { return dense + expert; }
   RankParameters& operator+=(const RankParameters& other);
@@ -40,6 +44,9 @@ struct RankParameters {
 // shared with the embedding of the same rank.
 [[nodiscard]] RankParameters rank_head(const Model& model, const ParallelPlan& plan,
                                        bool shares_logits);
+// Returns what is trained of `all` that a unit of the model has, and what is frozen.
+[[nodiscard]] RankParameters trained_parameters(const Model& model, const ParallelPlan& plan,
+                                                const ModelUnit& unit, const RankParameters& all);
 // Returns what ZeRO stage 3 gathers for a unit of the model.
 [[nodiscard]] RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
                                                  const ModelUnit& unit);

@@ -16,7 +16,7 @@ enum class StepPart : std::uint8_t {
   Linear,       // Products of the layers with weights, and those that make tokens.
   Attention,    // Its core: scores and their sums over values.
   MemoryBound,  // Norms, activations, residuals, dropout, embedding.
-  Casts,        // To and from FP8.
+  Casts,        // To and from FP8, from NF4.
   Head,         // Logits and loss.
   Host,         // The GPU waits for launches.
   Recompute,    // Everything that is computed again, with its traffic.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "parallelism/model/adapters.h"
+#include "parallelism/operators/rank_parameters.h"
 #include "parallelism/operators/time_arithmetic.h"
 
 namespace trainyard {
@@ -35,7 +37,23 @@ HostLaunches launches_of(const ComputeRates& rates, const SoftwareProfile& softw
   return {.all = all, .shown = scaled(all, software.host_sync)};
 }
 
+// Kernels of an eager layer with RMS norms, rotary positions and a gate, an estimate from
+// huggingface/transformers (models/llama/modeling_llama.py); of an adapter, two products, scale and
+// sum (huggingface/peft, tuners/lora/layer.py); of a matrix of 4 bits, its scales and itself
+// (bitsandbytes, functional.py, dequantize_4bit with nested scales).
+constexpr double kLayerKernels = 40.0;
+constexpr double kAdapterKernels = 4.0;
+constexpr double kDequantisingKernels = 2.0;
+
 }  // namespace
+
+double adapter_launches(const Model& model, const ModelLayer& layer) {
+  const auto adapters = static_cast<double>(adapted_matrices(model, layer, 1).size());
+  // There queries, keys and values are one.
+  const std::int64_t matrices = rank_parameters(model, layer, {}).dense_matrices + 2;
+  const double quantised = has_quantised_base(model) ? static_cast<double>(matrices) : 0.0;
+  return (kAdapterKernels * adapters + kDequantisingKernels * quantised) / kLayerKernels;
+}
 
 HostLaunches forward_launches(const ComputeRates& rates, const SoftwareProfile& software,
                               const ModelLayer& layer, const PassCalls& calls) {

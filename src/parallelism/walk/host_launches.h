@@ -18,6 +18,10 @@ struct HostLaunches {
   SimTime shown;
 };
 
+// Returns the launches of adapters, and of what brings frozen matrices from 4 bits, over those of
+// the layer itself.
+[[nodiscard]] double adapter_launches(const Model& model, const ModelLayer& layer);
+
 [[nodiscard]] HostLaunches forward_launches(const ComputeRates& rates,
                                             const SoftwareProfile& software,
                                             const ModelLayer& layer, const PassCalls& calls);

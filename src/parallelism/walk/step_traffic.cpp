@@ -221,7 +221,7 @@ PassCalls unit_calls(const Model& model, const ParallelPlan& plan, const Softwar
 
 std::optional<GroupCall> ends_call(const Model& model, const ParallelPlan& plan,
                                    const SoftwareProfile& software) {
-  if (!model.has_tied_embeddings || plan.pipeline == 1) {
+  if (!model.has_tied_embeddings || plan.pipeline == 1 || model.adapters) {
     return std::nullopt;
   }
   return GroupCall{.group = RankGroupKind::Ends,
@@ -235,6 +235,8 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
   DataCalls calls;
   const int reduced = gradient_bytes(plan, software);
   const bool deals_out = owns_matrices(plan, software);
+  add_call(RankGroupKind::Tensor, Operation::AllReduce, parameters.replicated, reduced, plan,
+           calls.reduce);
   if (plan.zero_stage == 0 || deals_out) {
     add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, reduced, plan,
              calls.reduce);
@@ -275,6 +277,11 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
   };
   add(RankGroupKind::Shard, parameters.dense);
   add(RankGroupKind::ExpertGradient, parameters.expert);
+  if (plan.zero_stage >= 3) {
+    for (std::vector<GroupCall>* pass : {&calls.forward, &calls.backward}) {
+      add_call(RankGroupKind::Shard, Operation::AllGather, parameters.frozen_bytes, 1, plan, *pass);
+    }
+  }
   return calls;
 }
 

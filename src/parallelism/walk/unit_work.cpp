@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "parallelism/model/rank_groups.h"
+#include "parallelism/operators/time_arithmetic.h"
 
 namespace trainyard {
 namespace {
@@ -28,9 +29,13 @@ void add_layer_work(const StepJob& job, const OperatorTimes& operators, const Mo
     work.again[StepPart::Recompute] =
         recomputed_selectively(work.compute, job.software.recomputes_products);
   }
-  work.forward_host = forward_launches(job.rates, job.software, layer, work.calls);
+  ComputeRates rates = job.rates;
+  if (job.model.adapters) {
+    rates.host_layer = scaled(rates.host_layer, 1.0 + adapter_launches(job.model, layer));
+  }
+  work.forward_host = forward_launches(rates, job.software, layer, work.calls);
   work.backward_host =
-      backward_launches(job.rates, job.software, layer, work.calls, job.plan.recompute);
+      backward_launches(rates, job.software, layer, work.calls, job.plan.recompute);
 }
 
 std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "parallelism/model/adapters.h"
 #include "parallelism/workload/imported_files.h"
 #include "sim/config_error.h"
 
@@ -172,6 +173,11 @@ void workload_fields(Fields& fields, Workload& workload) {
   fields.required("source", std::ignore, Unread{}, "Where the run is from.");
   fields.required("title", workload.title, Text{}, "Name for people.");
   fields.required("model", workload.model, Composed{model_fields}, "Model.");
+  const auto of_adapters = [&](Fields& adapters, Adapters& given) {
+    adapter_fields(adapters, given, workload.model);
+  };
+  fields.optional("adapters", workload.model.adapters, Group{of_adapters},
+                  "What is trained beside frozen weights: nothing is frozen.");
   fields.required("software", workload.software, Text{}, "Name of a profile of software.");
   fields.optional("precision", workload.precision, Choice{precision_names()},
                   "Precision of layers.");

@@ -4,6 +4,8 @@
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/model/pipeline_schedule.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +87,31 @@ struct StageTransferCase {
             .server_of_rank = servers};
   }
 };
+
+// Qwen of 2023, of the shapes in its config.json, but for the biases.
+Model qwen(std::int64_t hidden, int layers, std::int64_t inner, std::int64_t vocabulary) {
+  const std::int64_t heads = hidden / 128;
+  const ModelLayer layer{
+      .attention = {.grouped =
+                        GroupedAttention{.heads = heads, .kv_heads = heads, .head_size = 128}},
+      .feed_forward = FeedForward{.size = inner, .is_gated = true}};
+  Model model;
+  model.hidden = hidden;
+  model.vocabulary = vocabulary;
+  model.layers.assign(static_cast<std::size_t>(layers), layer);
+  model.adapters = Adapters{.rank = 64};
+  return model;
+}
+
+// Returns the seconds of a step on one A100 with 8 sequences one by one.
+double fine_tuned(const Model& model, std::int64_t sequence) {
+  TestStep step{.model = model,
+                .plan = {.global_batch = 8, .sequence = sequence, .recompute = Recompute::Full},
+                .rates = shipped_compute("A100-SXM-80GB", "pytorch-native"),
+                .software = shipped_software("pytorch-native")};
+  check(step.plan, step.model, 1);
+  return step.run().time.seconds();
+}
 
 }  // namespace
 
@@ -353,6 +380,33 @@ TEST_CASE("a pipeline over several racks pays for each of its hops, as the graph
     REQUIRE(closed.parts[StepPart::Pipeline] > SimTime());
     REQUIRE(run_step_graph(step.job(), times, Folding::Folded).step.time == closed.time);
   }
+}
+
+// QwenLM/Qwen, README, "Profiling of Memory and Speed", rows of LoRA; rank, targets and
+// recomputation as in its finetune.py and finetune/finetune_lora_single_gpu.sh. No constant was
+// fitted to them.
+TEST_CASE("fine-tuning of Qwen on one A100 takes about as long as was measured", "[step]") {
+  struct Measured {
+    Model model;
+    std::array<double, 6> seconds;  // From 256 tokens on, each time twice as many.
+  };
+  const std::array<Measured, 3> tables{
+      Measured{qwen(2048, 24, 5504, 151'936), {1.0, 1.0, 1.1, 1.7, 3.3, 6.8}},
+      Measured{qwen(4096, 32, 11'008, 151'936), {1.2, 1.5, 2.8, 5.2, 10.1, 21.3}},
+      Measured{qwen(5120, 40, 13'696, 152'064), {1.6, 2.4, 4.4, 8.4, 17.0, 36.0}}};
+  std::vector<double> ratios;
+  for (const Measured& table : tables) {
+    std::int64_t sequence = 256;
+    for (const double seconds : table.seconds) {
+      INFO(table.model.hidden << " with " << sequence << " tokens");
+      ratios.push_back(fine_tuned(table.model, sequence) / seconds);
+      REQUIRE(ratios.back() > 0.9);
+      REQUIRE(ratios.back() < 1.25);
+      sequence *= 2;
+    }
+  }
+  std::sort(ratios.begin(), ratios.end());
+  REQUIRE(ratios[ratios.size() / 2] == Approx(1.05).margin(0.03));
 }
 
 }  // namespace trainyard

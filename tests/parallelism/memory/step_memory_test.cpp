@@ -343,4 +343,21 @@ TEST_CASE("in 32 bits weights are their own master copy and activations twice as
   REQUIRE(full[MemoryClass::Activations] < half[MemoryClass::Activations] * 2);
 }
 
+TEST_CASE("adapters alone have gradients and states, and a base of 4 bits is small", "[memory]") {
+  Model model = shipped("llama-2-7b");
+  model.adapters = Adapters{.rank = 16};
+  const MemorySettings settings = memory_settings("pytorch-fsdp");
+  const ParallelPlan plan{.recompute = Recompute::Full};
+  const std::int64_t trained = 39'976'960;
+  const MemoryUse lora = resident(model, plan, settings);
+  REQUIRE(lora[MemoryClass::Gradients] == Bytes(trained) * settings.states.gradient);
+  REQUIRE(lora[MemoryClass::OptimizerStates] == Bytes(trained) * settings.states.optimizer);
+  REQUIRE(lora[MemoryClass::Weights] ==
+          Bytes(6'738'415'616) * 2 + Bytes(trained) * settings.states.weight);
+  model.adapters->is_quantised = true;
+  const MemoryUse qlora = resident(model, plan, settings);
+  REQUIRE(qlora[MemoryClass::Weights] < Bytes(4'100'000'000));
+  REQUIRE(qlora[MemoryClass::Gradients] == lora[MemoryClass::Gradients]);
+}
+
 }  // namespace trainyard

@@ -109,4 +109,20 @@ TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") 
       "expected expert x expert_tensor to divide tensor x context x data, found 4 and 2");
 }
 
+TEST_CASE("adapters take schedules with whole backward passes", "[plan]") {
+  Model model = shipped_plan("llama-2-7b");
+  model.adapters = Adapters{.rank = 8};
+  ParallelPlan plan{.pipeline = 2, .micro_batch = 1, .global_batch = 8};
+  check(plan, model, 2);
+  const auto refused = [&](const std::string& message) {
+    REQUIRE_THROWS_MATCHES(check(plan, model, 2), ConfigError, Catch::Matchers::Message(message));
+  };
+  plan.servers = ParameterServers();
+  refused("plan: expected no parameter servers with adapters, found them");
+  plan.schedule = &kZeroBubbleH1;
+  refused(
+      "plan: expected a schedule that does not split the backward pass with adapters, found "
+      "zb-h1");
+}
+
 }  // namespace trainyard

@@ -327,4 +327,37 @@ TEST_CASE("what is recomputed by choice: attention, or half of the products and 
   REQUIRE(recomputed_selectively(times, true) == SimTime(551));
 }
 
+TEST_CASE("frozen matrices have no gradient of weights, and their adapters have", "[layer]") {
+  Model model = shipped_model("llama-2-7b");
+  const ComputeRates rates = ideal_rates();
+  const OperatorTimes operators(rates);
+  const auto times = [&] {
+    return layer_times(model, model.layers.front(), plan_of(1), operators);
+  };
+  const PassTimes full = times();
+  model.adapters = Adapters{.rank = 64};
+  const PassTimes frozen = times();
+  // An adapter of rank 64 beside 4096 x 4096 has a 32nd of its operations.
+  REQUIRE(frozen.forward[StepPart::Linear] > full.forward[StepPart::Linear]);
+  REQUIRE(frozen.forward[StepPart::Linear].seconds() <
+          1.1 * full.forward[StepPart::Linear].seconds());
+  REQUIRE(frozen.weight_gradient[StepPart::Linear].seconds() <
+          0.1 * full.weight_gradient[StepPart::Linear].seconds());
+  REQUIRE(head_times(model, plan_of(1), operators).weight_gradient.total() == SimTime());
+  REQUIRE(embedding_times(model, plan_of(1), operators).weight_gradient.total() == SimTime());
+}
+
+TEST_CASE("matrices of 4 bits are brought to 16 for each product", "[layer]") {
+  Model model = shipped_model("llama-2-7b");
+  ComputeRates rates = ideal_rates();
+  rates.memory_rate = 1e9;
+  const OperatorTimes operators(rates);
+  model.adapters = Adapters{.rank = 64, .is_quantised = true};
+  const PassTimes times = layer_times(model, model.layers.front(), plan_of(1), operators);
+  const double weights = 4.0 * 4096 * 4096 + 3.0 * 4096 * 11'008;
+  const double seconds = weights * (2.0 + 4.127 / 8.0) / 1e9;
+  REQUIRE(times.forward[StepPart::Casts].seconds() == Approx(seconds).epsilon(1e-4));
+  REQUIRE(times.input_gradient[StepPart::Casts].seconds() == Approx(seconds).epsilon(1e-4));
+}
+
 }  // namespace trainyard

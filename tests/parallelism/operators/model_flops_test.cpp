@@ -134,4 +134,25 @@ TEST_CASE("only active experts work", "[model]") {
   REQUIRE(flops.ends == Approx(2.0 * 4096 * 32000));
 }
 
+// NVIDIA's table of Megatron-Bridge 26.06 (validation/training/megatron_bridge_perf.yaml) has 735
+// TFLOP/s at 2,643 tokens/s, NeMo's of 2024 (nemo_docs_2024.yaml) 663 at 24,824: two passes of all
+// weights, without attention.
+TEST_CASE("fine-tuning counts no gradients of frozen weights, as NVIDIA does", "[flops]") {
+  const TokenFlops large = token_flops(shipped("llama-3-70b"), 4096);
+  REQUIRE(2.0 * (large.linear + large.ends) == Approx(735e12 / 2643).epsilon(0.01));
+  Model small = shipped("llama-2-7b");
+  const double full = training_flops(small, 4096, FlopsConvention::Palm);
+  const double again = recomputed_flops(small, 4096, Recompute::Full, {});
+  small.adapters = Adapters{
+      .rank = 32, .targets = {AdapterTarget::Query, AdapterTarget::Key, AdapterTarget::Value}};
+  const double trained = 2.0 * 25'165'824;
+  const TokenFlops flops = token_flops(small, 4096);
+  REQUIRE(2.0 * (flops.linear + flops.ends) == Approx(663e12 / 24'824).epsilon(0.015));
+  REQUIRE(training_flops(small, 4096, FlopsConvention::Model) ==
+          Approx(2.0 * (flops.linear + flops.ends) + 3.0 * (flops.attention + trained)));
+  REQUIRE(training_flops(small, 4096, FlopsConvention::Palm) ==
+          Approx(full - 2.0 * 6'738'415'616 + 3.0 * trained));
+  REQUIRE(recomputed_flops(small, 4096, Recompute::Full, {}) == Approx(again + trained));
+}
+
 }  // namespace trainyard

@@ -91,4 +91,23 @@ TEST_CASE("weights are counted one by one, gates and experts for themselves", "[
   REQUIRE(experts.expert_matrices == 8 * 3);
 }
 
+TEST_CASE("with adapters a rank trains these alone and holds the rest frozen", "[memory]") {
+  Model model = shipped_parameters("llama-2-7b");
+  const auto held = [&](const ParallelPlan& plan) {
+    return stage_parameters(model, {.layers = 32, .has_embedding = true, .has_head = true}, plan);
+  };
+  const std::int64_t all = held({}).total();
+  REQUIRE(held({}).frozen_bytes == 0);
+  model.adapters = Adapters{.rank = 16};
+  REQUIRE(held({}).total() == 39'976'960);
+  REQUIRE(held({}).dense_matrices == 32 * 7 * 2);
+  REQUIRE(held({}).frozen_bytes == 2 * all);
+  REQUIRE(held({}).replicated == 0);
+  REQUIRE(held({.tensor = 2}).replicated == 32 * 7 * 16 * 4096);
+  // Embedding, head and norms stay as they are.
+  model.adapters->is_quantised = true;
+  const std::int64_t linear = std::int64_t{32} * (4 * 4096 * 4096 + 3 * 4096 * 11'008);
+  REQUIRE(held({}).frozen_bytes == 2 * (all - linear) + linear / 2 + linear / 64 + linear / 4096);
+}
+
 }  // namespace trainyard

@@ -61,4 +61,13 @@ TEST_CASE("a host that waits for each kernel shows in whole, one that waits for 
   REQUIRE(forward_launches(rates, software, layer, calls).shown == milliseconds(2));
 }
 
+TEST_CASE("adapters and matrices of 4 bits add their kernels to a layer", "[host_launches]") {
+  Model model = load_model(kConfigsFolder / "workloads/models/llama-2-7b.yaml");
+  REQUIRE(adapter_launches(model, model.layers.front()) == 0.0);
+  model.adapters = Adapters{.rank = 16};
+  REQUIRE(adapter_launches(model, model.layers.front()) == Approx(7.0 * 4.0 / 40.0));
+  model.adapters->is_quantised = true;
+  REQUIRE(adapter_launches(model, model.layers.front()) == Approx(7.0 * 6.0 / 40.0));
+}
+
 }  // namespace trainyard

@@ -294,4 +294,24 @@ TEST_CASE("elements of 32 bits make all traffic twice as large", "[step_traffic]
   REQUIRE(gradient_bytes(wide, software) == 4);
 }
 
+TEST_CASE("frozen weights are gathered by ZeRO 3 alone, and never reduced", "[traffic]") {
+  const RankParameters parameters{.dense = 100, .frozen_bytes = 7000, .replicated = 40};
+  const SoftwareProfile software;
+  ParallelPlan plan{.tensor = 2, .data = 4};
+  const DataCalls plain = data_calls(parameters, plan, software);
+  REQUIRE(plain.gather.empty());
+  REQUIRE(plain.reduce.size() == 2);
+  REQUIRE(plain.reduce.front().group == RankGroupKind::Tensor);
+  REQUIRE(plain.reduce.front().elements == 40);
+  REQUIRE(plain.reduce.back().elements == 100);
+  plan.zero_stage = 2;
+  REQUIRE(sharded_calls(parameters, plan, software).forward.size() == 1);
+  plan.zero_stage = 3;
+  const PassCalls sharded = sharded_calls(parameters, plan, software);
+  REQUIRE(sharded.forward.size() == 2);
+  REQUIRE(sharded.forward.back().elements == 7000);
+  REQUIRE(sharded.forward.back().element_bytes == 1);
+  REQUIRE(sharded.backward.back() == sharded.forward.back());
+}
+
 }  // namespace trainyard

@@ -228,4 +228,31 @@ TEST_CASE("a precision of 32 bits makes elements of the plan wide", "[workload]"
   REQUIRE(load_workload(file, models, {"precision=fp32"}).precision == Precision::Fp32);
 }
 
+TEST_CASE("a workload may train adapters beside frozen weights", "[workload]") {
+  const std::string text =
+      "title: T\nsource: s\nmodel: llama-2-7b\nsoftware: mine\nplan: {}\n"
+      "batch: {micro: 1, global: 64, sequence: 2048}\n";
+  REQUIRE_FALSE(workload_of(text).model.adapters.has_value());
+  const Workload workload = workload_of(
+      text + "adapters: {rank: 16, targets: [query, down], base: nf4}\n", {"adapters.rank=8"});
+  REQUIRE(workload.model.adapters->rank == 8);
+  REQUIRE(workload.model.adapters->targets ==
+          std::vector{AdapterTarget::Query, AdapterTarget::Down});
+  REQUIRE(workload.model.adapters->is_quantised);
+  require_refused(text, {"adapters={rank: 0}"},
+                  "--set adapters={rank: 0}: adapters.rank: expected a whole number from 1 to "
+                  "65536, found \"0\"");
+  require_refused(
+      text, {"adapters={rank: 1, targets: [query, query]}"},
+      "--set adapters={rank: 1, targets: [query, query]}: adapters.targets[1]: expected "
+      "each target once, found \"query\"");
+  require_refused(kText, {"adapters={rank: 1, targets: [gate]}"},
+                  "--set adapters={rank: 1, targets: [gate]}: adapters.targets[0]: expected a "
+                  "matrix that layers without a gate have, found \"gate\"");
+  require_refused(
+      text, {"model=mixtral-8x7b", "adapters={rank: 1}"},
+      "--set adapters={rank: 1}: adapters: expected no adapters for models with experts "
+      "or latent attention, found Mixtral 8x7B");
+}
+
 }  // namespace trainyard
