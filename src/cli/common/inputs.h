@@ -62,7 +62,8 @@ struct Inputs {
 // Settings, links, and the options that change the cluster, for a report.
 [[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
 
-// Names the values of the cluster that nobody has measured or published, if there are any.
+// Names what the cluster stages through host memory, and its values that nobody has measured or
+// published, if there are any.
 void add_part_notes(const Cluster& cluster, std::vector<std::string>& notes);
 
 }  // namespace trainyard
