@@ -216,7 +216,7 @@ class SizeSearch {
   nccl::SearchMemory& searches_;  // For all threads.
   std::optional<ClusterCosts> costs_;
   GpuKinds kinds_;
-  std::vector<ComputeRates> rates_;  // By kind.
+  std::vector<ComputeRates> rates_;  // One for each kind.
   ClusterTimes places_;              // Asked for the servers of ranks alone.
   SharedTimes times_;
   SearchTask task_;

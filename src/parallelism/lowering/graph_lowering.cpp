@@ -94,7 +94,7 @@ class StepLowering {
   PlanCommunicators communicators_;
   StepUnits units_;
   std::vector<int> slowest_;  // Kind of GPU by place in the pipeline.
-  std::map<int, std::pair<StepJob, std::optional<StepUnits>>> other_units_ = {};  // By kind.
+  std::map<int, std::pair<StepJob, std::optional<StepUnits>>> other_units_ = {};
 };
 
 StepUnits& StepLowering::units_of(int rank, int place) {

@@ -50,8 +50,8 @@ struct StepJob {
   }
 };
 
-// Returns the kinds of GPUs among the ranks of each place in the pipeline, in rising order. An empty
-// `kind_of_rank` stands for kind 0 alone.
+// Returns the kinds of GPUs among the ranks of each place in the pipeline, in rising order. An
+// empty `kind_of_rank` stands for kind 0 alone.
 [[nodiscard]] std::vector<std::vector<int>> kinds_by_place(const ParallelPlan& plan,
                                                            std::span<const int> kind_of_rank);
 
