@@ -22,6 +22,7 @@
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
 #include "nccl/types/environment.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "parallelism/run/step_run.h"
 #include "report/accuracy/calibration_report.h"
 #include "report/formats/output.h"
@@ -152,7 +153,7 @@ std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& fil
   }
   const Cluster cluster =
       load_cluster(request.cluster, catalogue, {.nodes = 1, .settings = request.settings});
-  const GpuModel& gpu = gpu_of(cluster);
+  const GpuModel& gpu = gpu_of(cluster, "calibrate");
   return calibrate_rates(used->rates, gpu, configs_folder() / "hardware" / "gpu-rates.yaml",
                          fmt::format("{}, {} as {}", used->name, used->gpu, gpu.name), request.fit,
                          tasks);

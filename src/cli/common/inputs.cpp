@@ -10,6 +10,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/log.h"
+#include "topology/lint/staging.h"
 
 namespace trainyard {
 namespace {
@@ -105,6 +106,9 @@ RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
 
 void add_part_notes(const Cluster& cluster, const InputNames& names,
                     std::vector<std::string>& notes) {
+  for (std::string& note : staging_notes(cluster)) {
+    notes.push_back(std::move(note));
+  }
   if (!cluster.own_parts.empty()) {
     notes.push_back(fmt::format("parts of your own: {}", fmt::join(cluster.own_parts, "; ")));
   }

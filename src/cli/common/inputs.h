@@ -63,8 +63,8 @@ struct Inputs {
 // Settings, links, and the options that change the cluster, for a report.
 [[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
 
-// Notes which parts are the user's, and how many values of the cluster nobody has measured or
-// published, or each of these with its source.
+// Notes what the cluster stages through host memory, which parts are the user's, and how many values
+// of the cluster nobody has measured or published, or each of these with its source.
 void add_part_notes(const Cluster& cluster, const InputNames& names,
                     std::vector<std::string>& notes);
 

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <optional>
 #include <ostream>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cli/explain/explain_runs.h"
 #include "cli/step/step_imported.h"
 #include "cli/step/step_request.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "sim/config_error.h"
 
@@ -88,16 +90,23 @@ void add_plan_variants(const StepToExplain& step, std::vector<SettingVariant>& a
   }
 }
 
-// Kernels of attention that this generation of GPUs has rates for.
+// Kernels of attention that the generations of all GPUs have rates for.
 void add_attention_variants(const StepToExplain& step, std::vector<SettingVariant>& all) {
   const MachineModel& machine = step.inputs.machine;
-  const GpuModel& gpu = gpu_of(machine.cluster);
-  const auto generation = machine.rates.generations.find(gpu.architecture);
-  if (generation == machine.rates.generations.end()) {
+  const GpuKinds kinds = gpu_kinds(machine.cluster);
+  const auto have = [&](const std::string& kernel) {
+    return std::ranges::all_of(kinds.models, [&](const GpuModel* gpu) {
+      const auto generation = machine.rates.generations.find(gpu->architecture);
+      return generation != machine.rates.generations.end() &&
+             generation->second.attention.contains(kernel);
+    });
+  };
+  const auto first = machine.rates.generations.find(kinds.models.front()->architecture);
+  if (first == machine.rates.generations.end()) {
     return;
   }
-  for (const auto& [kernel, rates] : generation->second.attention) {
-    if (kernel != machine.software.attention) {
+  for (const auto& [kernel, rates] : first->second.attention) {
+    if (kernel != machine.software.attention && have(kernel)) {
       all.push_back(
           variant(step, fmt::format("software with the attention of {}", kernel),
                   [name = kernel](Inputs& inputs) { inputs.machine.software.attention = name; }));

@@ -21,6 +21,7 @@
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/operators/host_copies.h"
 #include "parallelism/operators/model_flops.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "parallelism/run/step_cost.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "parallelism/traffic/shared_times.h"
@@ -83,19 +84,21 @@ class SizeSearch {
         cluster_(cluster),
         searches_(searches),
         costs_(request.costs ? std::optional(load_costs(*request.costs, cluster)) : std::nullopt),
-        gpu_(gpu_of(cluster)),
-        rates_(compute_rates(gpu_, inputs.machine.rates, inputs.machine.software,
-                             inputs.workload.precision)),
+        kinds_(gpu_kinds(cluster)),
+        rates_(
+            kinds_.rates(inputs.machine.rates, inputs.machine.software, inputs.workload.precision)),
         places_(cluster, std::nullopt, Fidelity::Analytical),
         times_([this] { return make_times(); }),
         task_{.model = inputs.workload.model,
-              .rates = rates_,
+              .rates = rates_.front(),
               .software = inputs.machine.software,
               .overlap = overlap_of(inputs.workload.overlap, inputs.machine.software),
               .server_of_rank = places_.servers(),
               .domain_of_rank = places_.domains(),
               .loads = inputs.workload.routing,
               .host = host_rates_for(inputs.workload.plan, cluster),
+              .kinds = rates_,
+              .kind_of_rank = kinds_.of_rank,
               .memory = Bytes(static_cast<std::int64_t>(
                   request.memory_share * static_cast<double>(memory_size().count()))),
               .hosts = &cluster} {}
@@ -123,8 +126,10 @@ class SizeSearch {
     return result;
   }
 
-  [[nodiscard]] double peak() const { return rates_.peak; }
-  [[nodiscard]] Bytes memory_size() const { return device_capacity(gpu_.memory.value); }
+  [[nodiscard]] double peak() const { return kinds_.mean_peak(rates_); }
+  [[nodiscard]] Bytes memory_size() const {
+    return device_capacity(kinds_.smallest().memory.value);
+  }
 
  private:
   [[nodiscard]] StepPower power() const {
@@ -210,9 +215,9 @@ class SizeSearch {
   const Cluster& cluster_;
   nccl::SearchMemory& searches_;  // For all threads.
   std::optional<ClusterCosts> costs_;
-  const GpuModel& gpu_;
-  ComputeRates rates_;
-  ClusterTimes places_;  // Asked for the servers of ranks alone.
+  GpuKinds kinds_;
+  std::vector<ComputeRates> rates_;  // One for each kind.
+  ClusterTimes places_;              // Asked for the servers of ranks alone.
   SharedTimes times_;
   SearchTask task_;
 };
@@ -338,8 +343,15 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
     drop_beaten_by_smaller(report.sizes);
   }
   report.notes = notes_of(request, report);
-  if (const auto note = unmeasured_note(inputs.machine.rates, gpu_of(inputs.machine.cluster))) {
-    report.notes.push_back(*note);
+  const GpuKinds kinds = gpu_kinds(inputs.machine.cluster);
+  if (kinds.models.size() > 1) {
+    report.notes.push_back(fmt::format(
+        "GPUs of {} kinds: passes take as long as on the slowest GPU of a stage, plans fit the "
+        "smallest GPU of all, and the peak is the mean of all (docs/models/step.md)",
+        kinds.models.size()));
+  }
+  for (std::string& note : unmeasured_notes(inputs.machine.rates, inputs.machine.cluster)) {
+    report.notes.push_back(std::move(note));
   }
   return report;
 }

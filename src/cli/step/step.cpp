@@ -128,6 +128,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
     notes.push_back(fmt::format("beyond what the profile was fitted to: {}",
                                 fmt::join(run.beyond_profile, "; ")));
   }
+  if (run.kinds_note) {
+    notes.push_back(*run.kinds_note);
+  }
   notes.push_back(run.memory_verdict);
   if (run.host_memory) {
     notes.push_back(run.host_memory->verdict());
@@ -178,9 +181,9 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   report.setup.software = software.name;
   report.setup.precision = to_string(workload.precision);
   report.notes = notes_of(request, workload, software, run);
+  const std::vector<std::string> unmeasured = unmeasured_notes(inputs.machine.rates, cluster);
   if (!run.servers && !request.slow_rank && !request.jitter.has_any()) {
-    const GpuModel& gpu = gpu_of(cluster);
-    const PredictionKind kind{.is_measured = inputs.machine.rates.are_measured(gpu),
+    const PredictionKind kind{.is_measured = unmeasured.empty(),
                               .has_experts = has_experts(workload.model)};
     report.interval = around(run.step.time, StepIntervals::load(step_intervals_file()).band(kind));
     report.notes.push_back(
@@ -188,9 +191,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
                     kind.is_measured ? "sources that no constant was fitted to"
                                      : "generations of GPUs that took the shares of the others"));
   }
-  if (const auto note = unmeasured_note(inputs.machine.rates, gpu_of(cluster))) {
-    report.notes.push_back(*note);
-  }
+  report.notes.insert(report.notes.end(), unmeasured.begin(), unmeasured.end());
   report.inputs = step_run_inputs(request, inputs);
   report.estimates = cluster.estimates;
   add_part_notes(cluster, request.inputs, report.notes);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/common/long_run_display.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -90,14 +91,17 @@ StepRun run_step_inputs(const StepRequest& request, const Workload& workload,
                       step_tables(request, machine.rates, machine.nccl));
 }
 
-std::optional<std::string> unmeasured_note(const GpuRates& rates, const GpuModel& gpu) {
-  if (rates.are_measured(gpu)) {
-    return std::nullopt;
+std::vector<std::string> unmeasured_notes(const GpuRates& rates, const Cluster& cluster) {
+  std::vector<std::string> notes;
+  for (const GpuModel* const gpu : gpu_kinds(cluster).models) {
+    if (!rates.are_measured(*gpu)) {
+      notes.push_back(
+          fmt::format("no kernel of {} was measured: shares of its peak and bandwidth are those of "
+                      "{} (docs/accuracy/intervals.md)",
+                      gpu->title, fmt::join(rates.taken_from(*gpu), ", ")));
+    }
   }
-  return fmt::format(
-      "no kernel of {} was measured: shares of its peak and bandwidth are those of {} "
-      "(docs/accuracy/intervals.md)",
-      gpu.title, fmt::join(rates.taken_from(gpu), ", "));
+  return notes;
 }
 
 RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
@@ -111,14 +115,19 @@ RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
 RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
   const Cluster& cluster = inputs.machine.cluster;
   RunInputs made = step_run_inputs(request, cluster);
-  const GpuModel& gpu = gpu_of(cluster);
-  const auto peak = gpu.peak.find(std::string(row_of(inputs.workload.precision).peak));
-  if (peak != gpu.peak.end()) {
-    made.resources.emplace_back("flops",
-                                fmt::format("{:.4g} TFLOP/s", peak->second.value.teraflops()));
+  std::vector<std::string> peaks;
+  std::vector<std::string> rates;
+  for (const GpuModel* const gpu : gpu_kinds(cluster).models) {
+    const auto peak = gpu->peak.find(std::string(row_of(inputs.workload.precision).peak));
+    if (peak != gpu->peak.end()) {
+      peaks.push_back(fmt::format("{:.4g} TFLOP/s", peak->second.value.teraflops()));
+    }
+    rates.push_back(fmt::format("{:.4g} GB/s", gpu->memory_bandwidth.value.gigabytes_per_second()));
   }
-  made.resources.emplace_back(
-      "gpu_memory", fmt::format("{:.4g} GB/s", gpu.memory_bandwidth.value.gigabytes_per_second()));
+  if (!peaks.empty()) {
+    made.resources.emplace_back("flops", fmt::format("{}", fmt::join(peaks, ", ")));
+  }
+  made.resources.emplace_back("gpu_memory", fmt::format("{}", fmt::join(rates, ", ")));
   // Constants of a machine of the user's own are of it as well.
   if (request.inputs.profile) {
     made.resources.emplace_back("profile", *request.inputs.profile);

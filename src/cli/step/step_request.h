@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/common/cost_options.h"
 #include "cli/common/html_output.h"
@@ -64,9 +65,9 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster);
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs);
 
-// Says whose rates a GPU takes of which no kernel was measured; nothing for others.
-[[nodiscard]] std::optional<std::string> unmeasured_note(const GpuRates& rates,
-                                                         const GpuModel& gpu);
+// Says for each kind of GPU of which no kernel was measured whose rates it takes.
+[[nodiscard]] std::vector<std::string> unmeasured_notes(const GpuRates& rates,
+                                                        const Cluster& cluster);
 
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/common/html_output.h"
+#include "topology/lint/staging.h"
 
 namespace trainyard {
 namespace {
@@ -98,6 +99,11 @@ HtmlReport sweep_html(const SweepSpec& spec, const Table& table,
   if (cluster) {
     html.tables.push_back(html_estimates(cluster->estimates));
     html.tables.back().note = "Of the cluster of the first point. " + html.tables.back().note;
+  }
+  if (cluster) {
+    for (const std::string& note : staging_notes(*cluster)) {
+      html.notes.push_back("the cluster of the first point: " + note);
+    }
   }
   if (failed > 0) {
     html.notes.emplace_back("points that failed are in the table alone, with their errors");

@@ -67,6 +67,7 @@ class StepModel {
   [[nodiscard]] SimTime run_again(const UnitWork& work, SimTime forward);
   [[nodiscard]] StepPasses passes_of(const ModelUnit& unit);
   [[nodiscard]] StepPasses stage(const PipelineStage& stage);
+  [[nodiscard]] std::vector<StepPasses> passes_by_stage();
   [[nodiscard]] PipelineTimeline run_stages(std::vector<SimTime> transfers) const;
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
@@ -236,6 +237,32 @@ StepPasses StepModel::stage(const PipelineStage& stage) {
   return sum;
 }
 
+// In each pass the ranks of a stage wait for the slowest GPU among them.
+std::vector<StepPasses> StepModel::passes_by_stage() {
+  const auto kinds = kinds_by_stage(plan_, job_.kind_of_rank);
+  std::vector<StepPasses> slowest(stages_.size());
+  const auto take_longer = [](StepParts& longest, const StepParts& parts) {
+    longest = parts.total() > longest.total() ? parts : longest;
+  };
+  const auto add_kind = [&](int kind, StepModel& model) {
+    for (std::size_t index = 0; index < stages_.size(); ++index) {
+      if (std::ranges::binary_search(kinds[index], kind)) {
+        const StepPasses passes = model.stage(stages_[index]);
+        take_longer(slowest[index].forward, passes.forward);
+        take_longer(slowest[index].input_gradient, passes.input_gradient);
+        take_longer(slowest[index].weight_gradient, passes.weight_gradient);
+      }
+    }
+  };
+  add_kind(0, *this);
+  for (int kind = 1; kind < job_.kind_count(); ++kind) {
+    const StepJob of_kind = on_kind(job_, kind);
+    StepModel model(of_kind, times_);
+    add_kind(kind, model);
+  }
+  return slowest;
+}
+
 PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
   PipelineTimes times{.stages = {},
                       .transfer_to_neighbour = std::move(transfers),
@@ -331,11 +358,15 @@ SimTime StepModel::exposed_gradients(int rank) {
 
 void StepModel::add_optimizer(StepParts& parts) {
   if (!plan_.offload.optimizer) {
-    double most = 0.0;
-    for (const RankParameters& parameters : parameters_) {
-      most = std::max(most, updated_parameters(parameters, plan_));
+    const auto kinds = kinds_by_place(plan_, job_.kind_of_rank);
+    for (std::size_t rank = 0; rank < parameters_.size(); ++rank) {
+      const double bytes =
+          updated_parameters(parameters_[rank], plan_) * job_.software.optimizer_bytes;
+      for (const int kind : kinds[rank]) {
+        const OperatorTimes operators(on_kind(job_, kind).rates);
+        parts[StepPart::Optimizer] = std::max(parts[StepPart::Optimizer], operators.memory(bytes));
+      }
     }
-    parts[StepPart::Optimizer] = operators_.memory(most * job_.software.optimizer_bytes);
     return;
   }
   HostUpdate max;
@@ -354,9 +385,7 @@ void StepModel::add_optimizer(StepParts& parts) {
 
 StepTime StepModel::run() {
   stages_ = pipeline_stages(plan_, job_.model);
-  for (const PipelineStage& one : stages_) {
-    passes_.push_back(stage(one));
-  }
+  passes_ = passes_by_stage();
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     parameters_.push_back(place_parameters(job_.model, stages_, plan_, rank));
   }

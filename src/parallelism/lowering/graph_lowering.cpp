@@ -16,6 +16,8 @@
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/walk/step_traffic.h"
+#include "parallelism/walk/unit_work.h"
+#include "sim/ids.h"
 
 namespace trainyard {
 namespace {
@@ -35,7 +37,8 @@ class StepLowering {
         shape_(plan_.pipeline_shape()),
         result_(result),
         communicators_(plan_, job.server_of_rank, job.domains(), result.graph),
-        units_(job, result.graph) {}
+        units_(job, result.graph),
+        slowest_(slowest_kinds(job)) {}
 
   void add_rank(int rank);
 
@@ -43,6 +46,7 @@ class StepLowering {
   // While a rank is written.
   struct Writing {
     LoweredRank& rank;
+    StepUnits& timed;
     LoweredCopies copies;
     std::vector<int> pipeline;  // Ranks of its pipeline.
     int place = 0;              // In it.
@@ -57,6 +61,9 @@ class StepLowering {
     std::map<std::pair<int, ModelUnit>, OperationId> weights = {};
   };
 
+  // The units as the GPU of the rank runs them, or where the rank stands for others the slowest of
+  // theirs.
+  [[nodiscard]] StepUnits& units_of(int rank, int place);
   // Only what runs overlapped with computation slows it down.
   [[nodiscard]] std::vector<UnitCall> data_traffic(const std::vector<GroupCall>& calls,
                                                    bool is_beside) const;
@@ -86,7 +93,24 @@ class StepLowering {
   StepGraph& result_;
   PlanCommunicators communicators_;
   StepUnits units_;
+  std::vector<int> slowest_;  // Kind of GPU by place in the pipeline.
+  std::map<int, std::pair<StepJob, std::optional<StepUnits>>> other_units_ = {};
 };
+
+StepUnits& StepLowering::units_of(int rank, int place) {
+  const bool is_folded = result_.graph.present().size() < as_index(result_.graph.ranks());
+  const int kind = is_folded || job_.kind_of_rank.empty() ? slowest_[as_index(place)]
+                                                          : job_.kind_of_rank[as_index(rank)];
+  if (kind == 0) {
+    return units_;
+  }
+  const auto [known, is_new] = other_units_.try_emplace(kind, on_kind(job_, kind), std::nullopt);
+  auto& [of_kind, units] = known->second;
+  if (is_new) {
+    units.emplace(of_kind, result_.graph);
+  }
+  return *units;
+}
 
 std::vector<UnitCall> StepLowering::data_traffic(const std::vector<GroupCall>& calls,
                                                  bool is_beside) const {
@@ -104,6 +128,7 @@ void StepLowering::add_rank(int rank) {
   const auto place = std::find(pipeline.begin(), pipeline.end(), rank) - pipeline.begin();
   LoweredRank lowered(rank, result_.graph, communicators_);
   Writing writing{.rank = lowered,
+                  .timed = units_of(rank, static_cast<int>(place)),
                   .copies = LoweredCopies(job_, lowered),
                   .pipeline = std::move(pipeline),
                   .place = static_cast<int>(place)};
@@ -217,7 +242,7 @@ void StepLowering::add_unit(Writing& writing, const UnitOfPass& of_pass) {
   }
   const bool is_last = writing.next_unit == writing.units.size();
   writing.copies.begin_unit(of_pass, is_last ? nullptr : &writing.units[writing.next_unit]);
-  writing.rank.unit(units_.unit(of_pass.unit, of_pass.kind));
+  writing.rank.unit(writing.timed.unit(of_pass.unit, of_pass.kind));
   writing.copies.end_unit(of_pass);
   if (shards_weights() && makes_weight_gradients(of_pass.kind)) {
     add_sharded_reduce(writing, of_pass);
@@ -313,7 +338,7 @@ void StepLowering::add_end(Writing& writing) {
   } else {
     const double owned = updated_parameters(parameters, plan_);
     writing.rank.compute("optimizer", StepPart::Optimizer,
-                         units_.operators().memory(owned * job_.software.optimizer_bytes));
+                         writing.timed.operators().memory(owned * job_.software.optimizer_bytes));
   }
   if (!gathers_beside()) {
     writing.rank.calls(data_traffic(calls.gather, false), "weights");

@@ -13,6 +13,7 @@
 #include "parallelism/graph/graph_jobs.h"
 #include "parallelism/graph/graph_network.h"
 #include "parallelism/lowering/graph_lowering.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -59,18 +60,21 @@ struct PlacedJob {
     keep_ranks(cluster, ranks, part);
     const Workload& workload = job.workload;
     const ParallelPlan plan = plan_for(workload, gpus());
-    const ComputeRates rates =
-        compute_rates(gpu_of(part), tables.rates, job.software, workload.precision);
+    const GpuKinds kinds = gpu_kinds(part);
+    const std::vector<ComputeRates> rates =
+        kinds.rates(tables.rates, job.software, workload.precision);
     const ClusterTimes places(part, {}, tables.fidelity);
     const StepJob step{.model = workload.model,
                        .plan = plan,
-                       .rates = rates,
+                       .rates = rates.front(),
                        .software = job.software,
                        .overlap = overlap_of(workload.overlap, job.software),
                        .server_of_rank = places.servers(),
                        .domain_of_rank = places.domains(),
                        .loads = workload.routing,
-                       .host = host_rates_for(plan, part)};
+                       .host = host_rates_for(plan, part),
+                       .kinds = rates,
+                       .kind_of_rank = kinds.of_rank};
     graph = lower_step(step, Folding::Unfolded).graph;
     check(graph, job.name);
   }

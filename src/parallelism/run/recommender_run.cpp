@@ -7,6 +7,7 @@
 
 #include "parallelism/lowering/recommender_graph.h"
 #include "parallelism/memory/recommender_memory.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -77,7 +78,7 @@ RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload
     throw ConfigError(fmt::format("--traffic shared: expected at most {} GPUs, found {}",
                                   kMaxUnfoldedRanks, ranks));
   }
-  const GpuModel& gpu = gpu_of(cluster);
+  const GpuModel& gpu = gpu_of(cluster, "recommender");
   RecommenderRun run;
   run.memory_size = device_capacity(gpu.memory.value);
   run.sharding = shard_tables(workload.model, workload.rules, ranks,

@@ -13,18 +13,32 @@
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/host_copies.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 #include "sim/simulator.h"
 
 namespace trainyard {
 namespace {
 
 void add_memory(const Cluster& cluster, const Workload& workload, const SoftwareProfile& software,
-                const GpuModel& gpu, StepRun& run) {
-  const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
+                const GpuKinds& kinds, StepRun& run) {
+  StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
+  const std::vector<const GpuModel*> gpus = kinds.smallest_by_place(run.held);
+  const auto size_of = [&](const RankMemory& rank) {
+    return device_capacity(gpus[as_index(rank.rank)]->memory.value);
+  };
+  const auto tightest = std::ranges::max_element(memory.ranks, {}, [&](const RankMemory& rank) {
+    return rank.highest().use.device() - size_of(rank);
+  });
+  memory.worst = static_cast<std::size_t>(tightest - memory.ranks.begin());
   run.memory = memory.highest().highest().use;
-  run.memory_size = device_capacity(gpu.memory.value);
+  run.memory_size = size_of(memory.highest());
   run.memory_verdict = memory_verdict(memory, run.memory_size);
+  if (kinds.models.size() > 1) {
+    run.memory_verdict +=
+        fmt::format(" (on {}, the smallest GPU of the stage)", gpus[memory.worst]->name);
+  }
   if (run.plan.offload.any()) {
     run.host_memory = host_memory_use(cluster, run.plan, memory);
   }
@@ -110,12 +124,12 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
   check_unfolded(places.workers.gpus.size(), "parameter servers");
   StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
               .overlap = overlap_of(workload.overlap, software)};
-  const GpuModel& gpu = gpu_of(places.workers);
+  const GpuModel& gpu = gpu_of(places.workers, "parameter servers");
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
   run.peak = rates.peak;
   run.held = run.plan;
   run.held.offload.optimizer = true;
-  add_memory(places.workers, workload, software, gpu, run);
+  add_memory(places.workers, workload, software, {.models = {&gpu}}, run);
   const std::vector<int> hosts = servers_of_gpus(places.workers);
   run.servers = run_servers({.model = workload.model,
                              .plan = run.plan,
@@ -131,21 +145,6 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
 
 }  // namespace
 
-const GpuModel& gpu_of(const Cluster& cluster) {
-  const Topology& topology = cluster.topology;
-  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
-  for (const NodeId gpu : cluster.gpus) {
-    const std::string& other = topology.parts()[topology.node(gpu).part];
-    if (other != name) {
-      throw ConfigError(fmt::format(
-          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
-          "{} and {}",
-          name, other));
-    }
-  }
-  return cluster.catalogue.gpus().at(name);
-}
-
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
                      const SoftwareProfile& software, const StepTables& tables) {
   if (workload.plan.servers) {
@@ -153,24 +152,27 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
   }
   StepRun run{.plan = plan_for(workload, static_cast<int>(cluster.gpus.size())),
               .overlap = overlap_of(workload.overlap, software)};
-  const GpuModel& gpu = gpu_of(cluster);
-  const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
+  const GpuKinds kinds = gpu_kinds(cluster);
+  const std::vector<ComputeRates> rates = kinds.rates(tables.rates, software, workload.precision);
   run.held = run.plan;
-  add_memory(cluster, workload, software, gpu, run);
-  run.peak = rates.peak;
+  add_memory(cluster, workload, software, kinds, run);
+  run.peak = kinds.mean_peak(rates);
   GraphOnCluster runner(cluster, tables);
   ClusterTimes& times = runner.times();
   times.use_plan(run.plan);
-  run_method({.model = workload.model,
-              .plan = run.plan,
-              .rates = rates,
-              .software = software,
-              .overlap = run.overlap,
-              .server_of_rank = times.servers(),
-              .domain_of_rank = times.domains(),
-              .loads = workload.routing,
-              .host = host_rates_for(run.plan, cluster)},
-             tables, runner, run);
+  const StepJob job{.model = workload.model,
+                    .plan = run.plan,
+                    .rates = rates.front(),
+                    .software = software,
+                    .overlap = run.overlap,
+                    .server_of_rank = times.servers(),
+                    .domain_of_rank = times.domains(),
+                    .loads = workload.routing,
+                    .host = host_rates_for(run.plan, cluster),
+                    .kinds = rates,
+                    .kind_of_rank = kinds.of_rank};
+  run_method(job, tables, runner, run);
+  run.kinds_note = kinds_note(kinds, job);
   run.calls = times.calls();
   run.simulated = times.simulated();
   run.min_share = times.min_share();

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "hw/parts/catalogue.h"
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/lowering/parameter_servers.h"
 #include "parallelism/lowering/step_graph.h"
@@ -27,10 +26,12 @@ struct StepRun {
   Overlap overlap = {};
   ParallelPlan held = {};                         // Plan for which GPUs hold data in memory.
   MemoryUse memory = {};                          // At its peak, on the rank that holds most.
-  Bytes memory_size = {};                         // Memory of a GPU, as it reports it.
+  Bytes memory_size = {};                         // Memory of its GPU, as it reports it.
   std::string memory_verdict = {};                // Which rank, when, and what it holds; one line.
   std::optional<HostMemoryUse> host_memory = {};  // Use by a plan with offload.
-  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
+  // Dense, of one GPU in the precision of the workload, the mean of several kinds; FLOP/s.
+  double peak = 0.0;
+  std::optional<std::string> kinds_note = {};  // Which GPUs set the pace, of several kinds.
   // Collectives and transfers that were asked for, and those that were simulated: the others are
   // equal ones.
   std::size_t calls = 0;
@@ -44,9 +45,6 @@ struct StepRun {
   std::optional<ParameterServerRun> servers = {};  // Run of a plan with parameter servers, instead.
   std::optional<SimTime> usual_time = {};          // Time of the step without slow rank and jitter.
 };
-
-// The one kind of GPU that all ranks have. Throws ConfigError if there are several.
-[[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster);
 
 // Runs on all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and
 // for what is not modelled.

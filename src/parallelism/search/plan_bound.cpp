@@ -40,8 +40,13 @@ class PlanBound {
   }
 
   [[nodiscard]] SimTime run() {
-    for (const PipelineStage& one : pipeline_stages(plan_, job_.model)) {
-      stages_.push_back(stage(one));
+    const std::vector<PipelineStage> stages = pipeline_stages(plan_, job_.model);
+    stages_.resize(stages.size());
+    add_kind(0, stages, *this);
+    for (int kind = 1; kind < job_.kind_count(); ++kind) {
+      const StepJob of_kind = on_kind(job_, kind);
+      PlanBound bound(of_kind, times_);
+      add_kind(kind, stages, bound);
     }
     const SimTime sum = pipeline() + job_.software.fixed;
     return sum + jitter_of(sum, job_.server_of_rank);
@@ -77,6 +82,18 @@ class PlanBound {
     for_each_unit(
         stage, [&](const ModelUnit& unit) { sum += memo_.of(unit, [&] { return min_of(unit); }); });
     return sum;
+  }
+
+  // Stages wait for the slowest GPU among their ranks.
+  void add_kind(int kind, const std::vector<PipelineStage>& stages, PlanBound& bound) {
+    const auto kinds = kinds_by_stage(plan_, job_.kind_of_rank);
+    for (std::size_t index = 0; index < stages.size(); ++index) {
+      if (std::ranges::binary_search(kinds[index], kind)) {
+        const MinTimes times = bound.stage(stages[index]);
+        stages_[index].forward = std::max(stages_[index].forward, times.forward);
+        stages_[index].backward = std::max(stages_[index].backward, times.backward);
+      }
+    }
   }
 
   [[nodiscard]] SimTime pipeline() const {

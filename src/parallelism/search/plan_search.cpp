@@ -40,7 +40,9 @@ StepJob job_of(const SearchTask& task, const ParallelPlan& plan) {
           .server_of_rank = task.server_of_rank,
           .domain_of_rank = task.domain_of_rank,
           .loads = task.loads,
-          .host = task.host};
+          .host = task.host,
+          .kinds = task.kinds,
+          .kind_of_rank = task.kind_of_rank};
 }
 
 Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& times) {

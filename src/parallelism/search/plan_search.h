@@ -37,9 +37,11 @@ struct SearchTask {
   std::span<const int> server_of_rank;
   std::span<const int> domain_of_rank = {};
   ExpertLoads loads = {};
-  std::optional<HostRates> host = {};  // For plans with offload.
-  Bytes memory;                        // Bytes that a plan may use on each GPU.
-  const Cluster* hosts = nullptr;      // Cluster whose host memory it may use; nothing: any amount.
+  std::optional<HostRates> host = {};        // For plans with offload.
+  std::span<const ComputeRates> kinds = {};  // As those of StepJob.
+  std::span<const int> kind_of_rank = {};
+  Bytes memory;                    // Bytes that a plan may use on each GPU.
+  const Cluster* hosts = nullptr;  // Cluster whose host memory it may use; nothing: any amount.
 };
 
 struct SearchOptions {

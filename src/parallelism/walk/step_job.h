@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "parallelism/model/expert_routing.h"
 #include "parallelism/model/model.h"
@@ -37,11 +38,29 @@ struct StepJob {
   std::span<const int> domain_of_rank = {};
   ExpertLoads loads = {};
   std::optional<HostRates> host = {};  // Rates of copies; for plans with offload.
+  // The rates of each kind of GPU, `rates` first, and the kind of each rank; empty: all are alike.
+  std::span<const ComputeRates> kinds = {};
+  std::span<const int> kind_of_rank = {};
 
+  [[nodiscard]] int kind_count() const {
+    return kind_of_rank.empty() ? 1 : static_cast<int>(kinds.size());
+  }
   [[nodiscard]] std::span<const int> domains() const {
     return domain_of_rank.empty() ? server_of_rank : domain_of_rank;
   }
 };
+
+// Returns the kinds of GPUs among the ranks of each place in the pipeline, in rising order. An
+// empty `kind_of_rank` stands for kind 0 alone.
+[[nodiscard]] std::vector<std::vector<int>> kinds_by_place(const ParallelPlan& plan,
+                                                           std::span<const int> kind_of_rank);
+
+// The same for each stage of the model, which two places have in schedules of two directions.
+[[nodiscard]] std::vector<std::vector<int>> kinds_by_stage(const ParallelPlan& plan,
+                                                           std::span<const int> kind_of_rank);
+
+// Returns the job as if all GPUs were of that kind. `job` must outlive the result.
+[[nodiscard]] StepJob on_kind(const StepJob& job, int kind);
 
 // Throws ConfigError, one line, for what is not modelled.
 void check_modelled(const StepJob& job);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/walk/unit_work.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/time_arithmetic.h"
+#include "sim/ids.h"
 
 namespace trainyard {
 namespace {
@@ -67,6 +69,25 @@ std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,
   return calls;
 }
 
+// Returns how long each place in the pipeline computes for a micro-batch.
+std::vector<SimTime> computing_times(const StepJob& job) {
+  const PipelineShape shape = job.plan.pipeline_shape();
+  const std::vector<PipelineStage> stages = pipeline_stages(job.plan, job.model);
+  const OperatorTimes operators(job.rates);
+  std::vector<SimTime> times(as_index(shape.ranks));
+  for (int place = 0; place < shape.ranks; ++place) {
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      for_each_unit(stages[as_index(shape.stage_of(place, chunk))], [&](const ModelUnit& unit) {
+        const UnitWork work = work_of(job, operators, unit);
+        times[as_index(place)] += work.compute.forward.total() +
+                                  work.compute.input_gradient.total() +
+                                  work.compute.weight_gradient.total() + work.again.total();
+      });
+    }
+  }
+  return times;
+}
+
 }  // namespace
 
 UnitWork work_of(const StepJob& job, const OperatorTimes& operators, const ModelUnit& unit) {
@@ -79,6 +100,25 @@ UnitWork work_of(const StepJob& job, const OperatorTimes& operators, const Model
                        : head_times(job.model, job.plan, operators);
   }
   return work;
+}
+
+std::vector<int> slowest_kinds(const StepJob& job) {
+  std::vector<int> slowest(as_index(job.plan.pipeline), 0);
+  if (job.kind_of_rank.empty()) {
+    return slowest;
+  }
+  const std::vector<std::vector<int>> kinds = kinds_by_place(job.plan, job.kind_of_rank);
+  std::vector<SimTime> longest(slowest.size(), SimTime(-1));
+  for (int kind = 0; kind < job.kind_count(); ++kind) {
+    const std::vector<SimTime> times = computing_times(on_kind(job, kind));
+    for (std::size_t place = 0; place < slowest.size(); ++place) {
+      if (std::ranges::binary_search(kinds[place], kind) && times[place] > longest[place]) {
+        longest[place] = times[place];
+        slowest[place] = kind;
+      }
+    }
+  }
+  return slowest;
 }
 
 ExpertDomains expert_places(const StepJob& job) {

@@ -34,6 +34,10 @@ struct UnitWork {
 [[nodiscard]] UnitWork work_of(const StepJob& job, const OperatorTimes& operators,
                                const ModelUnit& unit);
 
+// Returns, for each place in the pipeline, the kind of GPU among its ranks that computes longest
+// for a micro-batch, the first of equal ones.
+[[nodiscard]] std::vector<int> slowest_kinds(const StepJob& job);
+
 // The members of a group of expert ranks: all; those of the rank's NVLink domain; its like in each
 // domain.
 enum class ExpertPath : std::uint8_t { Group, Domain, Rail };

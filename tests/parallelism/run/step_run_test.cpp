@@ -86,12 +86,43 @@ TEST_CASE("published steps of encoders and of images are predicted too fast", "[
   }
 }
 
-TEST_CASE("GPUs of several kinds are refused", "[step-run]") {
-  REQUIRE_THROWS_MATCHES(
-      run_gpt("mixed-a100", {}, {"plan={tensor: 4}", "batch.global=20"}), ConfigError,
-      Catch::Matchers::Message(
-          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
-          "A100-SXM-80GB and A100-PCIe-80GB"));
+TEST_CASE("passes of several kinds of GPUs are those of the slowest in each stage", "[step-run]") {
+  const std::vector<std::string> one{"software=megatron-flash", "plan={tensor: 4, recompute: full}",
+                                     "batch.micro=1"};
+  const auto run = [&](const Cluster& cluster, std::vector<std::string> settings,
+                       StepTables tables) {
+    settings.insert(settings.begin(), one.begin(), one.end());
+    const Workload workload = load_workload(kConfigsFolder / "workloads" / "llama-3-8b.yaml",
+                                            kConfigsFolder / "workloads" / "models", settings);
+    return run_workload(cluster, workload, shipped_software(workload.software), tables);
+  };
+  const StepTables closed{.rates = shipped_rates()};
+  const Cluster mixed = shipped_cluster("mixed-a100", {.settings = {"servers.0.server=hgx-h100"}});
+  const StepRun both = run(mixed, {"batch.global=20"}, closed);
+  const StepRun slow = run(shipped_cluster("a100-pcie-bridges"), {"batch.global=4"}, closed);
+  const StepRun fast = run(shipped_cluster("dgx-h100", {.nodes = 2}), {"batch.global=16"}, closed);
+  for (const StepPart part : {StepPart::Linear, StepPart::Attention, StepPart::Recompute}) {
+    REQUIRE(both.step.parts[part] == slow.step.parts[part]);
+    REQUIRE(both.step.parts[part] > fast.step.parts[part]);
+  }
+  REQUIRE(both.peak < fast.peak);
+  REQUIRE(both.peak > slow.peak);
+  REQUIRE(both.kinds_note.has_value());
+  REQUIRE_FALSE(slow.kinds_note.has_value());
+
+  // A graph with each rank on its own GPU takes no longer than one of the slowest.
+  StepTables graph = closed;
+  graph.method = StepMethod::Graph;
+  const StepRun folded = run(mixed, {"batch.global=20"}, graph);
+  REQUIRE(folded.step.time == both.step.time);
+  graph.fidelity = Fidelity::Flow;
+  graph.shares_network = true;
+  const StepRun shared = run(mixed, {"batch.global=20"}, graph);
+  REQUIRE(shared.step.parts[StepPart::Linear] <= both.step.parts[StepPart::Linear]);
+
+  // Where the slow GPUs have one stage of five, that stage sets the pace: the others are faster.
+  const StepRun staged = run(mixed, {"batch.global=20", "plan.pipeline=5"}, closed);
+  REQUIRE(staged.step.critical_rank == 4);
 }
 
 }  // namespace trainyard

@@ -28,6 +28,16 @@ TEST_CASE("jitter grows with each doubling of the servers", "[step-job]") {
   REQUIRE(jitter_of(step, std::vector{3, 2, 1, 0}) == SimTime(8'000'000'000));
 }
 
+TEST_CASE("a stage has the kinds of GPUs of all of its ranks", "[step-job]") {
+  using Kinds = std::vector<std::vector<int>>;
+  const std::vector<int> kinds{0, 1, 0, 0};
+  REQUIRE(kinds_by_place({.tensor = 2, .pipeline = 2}, kinds) == Kinds{{0, 1}, {0}});
+  REQUIRE(kinds_by_place({.tensor = 2, .pipeline = 2}, {}) == Kinds{{0}, {0}});
+  // Stages i and 3 - i of two directions are on the same two ranks.
+  const ParallelPlan two_ways{.pipeline = 4, .schedule = &kDualPipe, .chunks = 2};
+  REQUIRE(kinds_by_stage(two_ways, kinds) == Kinds{{0}, {0, 1}, {0, 1}, {0}});
+}
+
 TEST_CASE("offload needs rates of the host, and servers a graph of their own", "[step-job]") {
   const Model model = load_model(kConfigsFolder / "workloads/models/llama-3-8b.yaml");
   ParallelPlan plan{.offload = {.optimizer = true}};

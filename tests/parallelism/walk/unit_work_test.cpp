@@ -69,4 +69,24 @@ TEST_CASE("layers that follow one another and are equal are computed once", "[un
   REQUIRE(count(LayerMemo<int>(test.model, {.layers = {{.first = 0, .last = 3}}})) == 6);
 }
 
+TEST_CASE("each place in the pipeline waits for the GPU that computes longest", "[unit_work]") {
+  WorkCase test;
+  test.plan = {.tensor = 2, .pipeline = 2};
+  const std::vector<ComputeRates> rates{shipped_compute("H100-SXM", "megatron-flash"),
+                                        shipped_compute("A100-SXM-80GB", "megatron-flash")};
+  const std::vector<int> kinds{0, 1, 0, 0};
+  test.servers.resize(4);
+  const StepJob alike{.model = test.model,
+                      .plan = test.plan,
+                      .rates = rates.front(),
+                      .software = test.software,
+                      .overlap = {},
+                      .server_of_rank = test.servers};
+  REQUIRE(slowest_kinds(alike) == std::vector{0, 0});
+  StepJob mixed = alike;
+  mixed.kinds = rates;
+  mixed.kind_of_rank = kinds;
+  REQUIRE(slowest_kinds(mixed) == std::vector{1, 0});
+}
+
 }  // namespace trainyard
