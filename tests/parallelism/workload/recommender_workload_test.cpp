@@ -30,8 +30,8 @@ std::string error_of(const std::vector<std::string>& settings) {
 }  // namespace
 
 TEST_CASE("the shipped recommendation workload is that of MLPerf", "[recommender]") {
-  REQUIRE(is_recommender_workload(kShipped));
-  REQUIRE_FALSE(is_recommender_workload(kConfigsFolder / "workloads/gpt-3-175b.yaml"));
+  REQUIRE(is_workload_of(kShipped, "recommender"));
+  REQUIRE_FALSE(is_workload_of(kConfigsFolder / "workloads/gpt-3-175b.yaml", "recommender"));
   const RecommenderWorkload workload = load_recommender_workload(kShipped, kModels);
   REQUIRE(workload.model.name == "dlrm-dcnv2");
   REQUIRE(workload.batch == 65536);
