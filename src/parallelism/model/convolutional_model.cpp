@@ -8,10 +8,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMaxChannels = std::int64_t{1} << 20;
-constexpr std::int64_t kMaxEdge = 16'384;
-constexpr std::int64_t kMaxKernel = 1024;
-constexpr std::int64_t kMaxRepeat = 1000;
+constexpr std::int64_t kMaxImageChannels = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxImageEdge = 16'384;
+constexpr std::int64_t kMaxWindowEdge = 1024;
+constexpr std::int64_t kMaxBlockRepeat = 1000;
 
 // Keys that only some kinds of blocks have.
 struct BlockKeys {
@@ -62,27 +62,29 @@ void block_fields(Fields& fields, ConvolutionalBlock& block, bool has_norm) {
   where(block.kind == BlockKind::Concatenate,
         [&] { fields.required("with", block.with, Text{}, "Second block of `concatenate`."); });
   where(keys.repeats, [&] {
-    fields.optional("repeat", block.repeat, Whole{1, kMaxRepeat},
+    fields.optional("repeat", block.repeat, Whole{1, kMaxBlockRepeat},
                     "Equal ones in a row, of which the first has the stride: 1.");
   });
   where(keys.has_channels, [&] {
-    fields.required("channels", block.channels, Whole{1, kMaxChannels}, "Channels that come out.");
+    fields.required("channels", block.channels, Whole{1, kMaxImageChannels},
+                    "Channels that come out.");
   });
   where(keys.has_kernel, [&] {
-    fields.required("kernel", block.kernel, Whole{1, kMaxKernel}, "Edge of a window.");
+    fields.required("kernel", block.kernel, Whole{1, kMaxWindowEdge}, "Edge of a window.");
   });
   where(keys.has_stride, [&] {
-    fields.optional("stride", block.stride, Whole{1, kMaxKernel}, "Pixels from window to window.");
+    fields.optional("stride", block.stride, Whole{1, kMaxWindowEdge},
+                    "Pixels from window to window.");
   });
   where(keys.has_norm || block.kind == BlockKind::MaxPool, [&] {
-    fields.optional("padding", block.padding, Whole{0, kMaxKernel},
+    fields.optional("padding", block.padding, Whole{0, kMaxWindowEdge},
                     "Pixels on each side: half of the kernel; none of `transposed`.");
   });
   where(keys.has_groups, [&] {
-    fields.optional("groups", block.groups, Whole{1, kMaxChannels}, "Groups of channels: 1.");
+    fields.optional("groups", block.groups, Whole{1, kMaxImageChannels}, "Groups of channels: 1.");
   });
   where(keys.has_middle, [&] {
-    fields.optional("middle", block.middle, Whole{1, kMaxChannels},
+    fields.optional("middle", block.middle, Whole{1, kMaxImageChannels},
                     "Channels inside: a quarter of a `bottleneck`'s, half of a `cross_stage`'s.");
   });
   block.has_norm = has_norm;
@@ -100,9 +102,9 @@ void block_fields(Fields& fields, ConvolutionalBlock& block, bool has_norm) {
 }
 
 void image_fields(Fields& fields, ImageShape& image) {
-  fields.required("channels", image.channels, Whole{1, kMaxChannels}, "Channels, such as 3.");
-  fields.required("height", image.height, Whole{1, kMaxEdge}, "Pixels.");
-  fields.required("width", image.width, Whole{1, kMaxEdge}, "Pixels.");
+  fields.required("channels", image.channels, Whole{1, kMaxImageChannels}, "Channels, such as 3.");
+  fields.required("height", image.height, Whole{1, kMaxImageEdge}, "Pixels.");
+  fields.required("width", image.width, Whole{1, kMaxImageEdge}, "Pixels.");
 }
 
 }  // namespace

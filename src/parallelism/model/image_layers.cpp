@@ -23,13 +23,13 @@ constexpr double kActivationForward = 2.0;
 constexpr double kActivationBackward = 3.0;
 constexpr double kBiasForward = 2.0;
 constexpr double kBiasBackward = 1.0;
-constexpr double kSum = 3.0;
-constexpr double kCopy = 2.0;
+constexpr double kSumAccesses = 3.0;
+constexpr double kCopyAccesses = 2.0;
 
 // Limits that keep all products of counts within 64 bits.
-constexpr double kMaxElements = 4e9;
-constexpr double kMaxWeights = 1e10;
-constexpr std::size_t kMaxLayers = 20'000;
+constexpr double kMaxImageElements = 4e9;
+constexpr double kMaxLayerWeights = 1e10;
+constexpr std::size_t kMaxImageLayers = 20'000;
 
 // An image on its way through the network.
 struct Flowing {
@@ -53,7 +53,7 @@ std::int64_t same_padding(std::int64_t kernel) {
   return (kernel - 1) / 2;
 }
 
-std::string size_text(const ImageShape& shape) {
+std::string image_size_text(const ImageShape& shape) {
   return fmt::format("{} x {}", shape.height, shape.width);
 }
 
@@ -75,8 +75,8 @@ class LayerList {
       if (!block.name.empty() && !named_.emplace(block.name, image).second) {
         fail("name", "a name of its own", fmt::format("{} twice", block.name));
       }
-      if (layers_.size() > kMaxLayers) {
-        fail("", fmt::format("at most {} layers", kMaxLayers), "more");
+      if (layers_.size() > kMaxImageLayers) {
+        fail("", fmt::format("at most {} layers", kMaxImageLayers), "more");
       }
     }
     return std::move(layers_);
@@ -110,7 +110,7 @@ class LayerList {
   // The gradient of an image that goes to two layers is the sum of two.
   void merge_gradients(const Flowing& image) {
     if (!image.is_sample) {
-      layers_.back().backward.add(kSum * elements(image.shape));
+      layers_.back().backward.add(kSumAccesses * elements(image.shape));
     }
   }
 
@@ -136,8 +136,8 @@ class LayerList {
   ImageShape checked(const ImageShape& shape) const {
     const double size = static_cast<double>(shape.channels) * static_cast<double>(shape.height) *
                         static_cast<double>(shape.width);
-    if (size > kMaxElements) {
-      fail("", fmt::format("at most {:g} elements that come out", kMaxElements),
+    if (size > kMaxImageElements) {
+      fail("", fmt::format("at most {:g} elements that come out", kMaxImageElements),
            fmt::format("{:.3g}", size));
     }
     return shape;
@@ -172,8 +172,8 @@ Flowing LayerList::convolve(const Flowing& image, const ConvolutionSpec& spec) {
   const double weights = static_cast<double>(in.channels) / static_cast<double>(spec.groups) *
                          static_cast<double>(spec.channels) *
                          static_cast<double>(spec.kernel * spec.kernel);
-  if (weights > kMaxWeights) {
-    fail("", fmt::format("at most {:g} weights", kMaxWeights), fmt::format("{:.3g}", weights));
+  if (weights > kMaxLayerWeights) {
+    fail("", fmt::format("at most {:g} weights", kMaxLayerWeights), fmt::format("{:.3g}", weights));
   }
   ImageLayer& made = layer(fmt::format("{0} x {0} of {1}", spec.kernel, spec.channels));
   made.convolution = ImageConvolution{.inputs = in.channels,
@@ -222,8 +222,8 @@ Flowing LayerList::concatenate(const Flowing& first, const std::vector<std::int6
   out.channels = std::accumulate(others.begin(), others.end(), out.channels);
   out = checked(out);
   ImageLayer& made = layer("concatenate");
-  made.forward.add(kCopy * elements(out));
-  made.backward.add(kCopy * elements(out));
+  made.forward.add(kCopyAccesses * elements(out));
+  made.backward.add(kCopyAccesses * elements(out));
   made.kept = out.elements();
   return {.shape = out};
 }
@@ -231,8 +231,8 @@ Flowing LayerList::concatenate(const Flowing& first, const std::vector<std::int6
 Flowing LayerList::join_named(const ConvolutionalBlock& block, const Flowing& image) {
   const Flowing second = named(block.with);
   if (second.shape.height < image.shape.height || second.shape.width < image.shape.width) {
-    fail("with", fmt::format("an image of at least {}", size_text(image.shape)),
-         fmt::format("{} of {}", block.with, size_text(second.shape)));
+    fail("with", fmt::format("an image of at least {}", image_size_text(image.shape)),
+         fmt::format("{} of {}", block.with, image_size_text(second.shape)));
   }
   const Flowing joined = concatenate(image, {second.shape.channels});
   merge_gradients(second);
@@ -242,7 +242,7 @@ Flowing LayerList::join_named(const ConvolutionalBlock& block, const Flowing& im
 void LayerList::add_sum(const Flowing& image, bool has_activation) {
   const double size = elements(image.shape);
   ImageLayer& last = layers_.back();
-  last.forward.add(kSum * size);
+  last.forward.add(kSumAccesses * size);
   if (has_activation) {
     last.forward.add(kActivationForward * size);
     last.backward.add(kActivationBackward * size);
