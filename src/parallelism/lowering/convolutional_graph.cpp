@@ -45,7 +45,8 @@ class ConvolutionalLowering {
       buckets_ = gradient_buckets(job.workload.model, job.workload.bucket);
     }
     for (const ImageLayer& layer : job.workload.model.layers) {
-      const ImageLayerTimes times = image_layer_times(layer, job.workload.batch, job.rates);
+      const ImageLayerTimes times =
+          image_layer_times(layer, job.workload.batch, job.rates, job.workload.has_channels_last);
       forward_.push_back(graph_.add_mix(times.forward));
       backward_.push_back(graph_.add_mix(times.backward));
     }

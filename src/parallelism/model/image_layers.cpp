@@ -179,6 +179,7 @@ Flowing LayerList::convolve(const Flowing& image, const ConvolutionSpec& spec) {
   made.convolution = ImageConvolution{.inputs = in.channels,
                                       .outputs = spec.channels,
                                       .window = spec.kernel * spec.kernel,
+                                      .stride = spec.stride,
                                       .groups = spec.groups,
                                       .pixels_in = in.pixels(),
                                       .pixels_out = out.pixels(),

@@ -27,6 +27,7 @@ struct ImageConvolution {
   std::int64_t inputs = 1;  // Channels.
   std::int64_t outputs = 1;
   std::int64_t window = 1;  // Pixels of the kernel.
+  std::int64_t stride = 1;
   std::int64_t groups = 1;
   std::int64_t pixels_in = 1;
   std::int64_t pixels_out = 1;

@@ -2,6 +2,7 @@
 #include "parallelism/operators/convolution_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "parallelism/operators/operator_time.h"
 
@@ -34,20 +35,33 @@ class ConvolutionTimes {
   [[nodiscard]] SimTime weight_gradient() const {
     return shape_.is_depthwise()
                ? at_memory()
-               : operators_.linear_over_long_k({.m = shape_.inputs / shape_.groups * shape_.window,
-                                                .n = shape_.outputs / shape_.groups,
-                                                .k = samples_ * shape_.positions,
-                                                .count = shape_.groups,
-                                                .first_elements = images_in()});
+               : operators_.linear_over_long_k(
+                     {.m = shape_.inputs / shape_.groups * shape_.window,
+                      .n = shape_.outputs / shape_.groups,
+                      .k = std::max<std::int64_t>(
+                          static_cast<std::int64_t>(
+                              saved() * static_cast<double>(samples_ * shape_.positions)),
+                          1),
+                      .count = shape_.groups,
+                      .first_elements = images_in()});
   }
 
  private:
   // Elements that each element of the product is summed over, with `pixels` of them for a channel:
   // those that a stride leaves out are not multiplied.
   [[nodiscard]] std::int64_t along(std::int64_t channels, std::int64_t pixels) const {
-    const double sums = static_cast<double>(channels / shape_.groups * shape_.window) *
+    const double sums = saved() * static_cast<double>(channels / shape_.groups * shape_.window) *
                         static_cast<double>(shape_.positions) / static_cast<double>(pixels);
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(sums));
+  }
+  // The share of products that are multiplied: cuDNN runs 3 x 3 without stride in FP32 as Winograd's
+  // F(2 x 2, 3 x 3), with 16 products instead of 36 (Lavin and Gray, arXiv 1509.09308, section 4.1).
+  [[nodiscard]] double saved() const {
+    constexpr std::int64_t kWinogradWindow = 9;
+    constexpr double kWinograd = 16.0 / 36.0;
+    return !rates_.has_tensor_cores && shape_.window == kWinogradWindow && shape_.stride == 1
+               ? kWinograd
+               : 1.0;
   }
   [[nodiscard]] std::int64_t images_in() const {
     return samples_ * shape_.pixels_in * (shape_.inputs / shape_.groups);
@@ -71,7 +85,7 @@ class ConvolutionTimes {
 }  // namespace
 
 ImageLayerTimes image_layer_times(const ImageLayer& layer, std::int64_t samples,
-                                  const ComputeRates& rates) {
+                                  const ComputeRates& rates, bool has_channels_last) {
   const OperatorTimes operators(rates);
   const auto pointwise = [&](const PointwiseWork& work) {
     return operators.memory(work.elements * static_cast<double>(samples) * rates.element_bytes) +
@@ -89,6 +103,16 @@ ImageLayerTimes image_layer_times(const ImageLayer& layer, std::int64_t samples,
   if (layer.convolution->has_input_gradient) {
     times.backward[StepPart::Linear] += products.input_gradient();
   }
+  if (rates.has_tensor_cores && !has_channels_last) {
+    // Both images of a product are read and written once more.
+    PointwiseWork transposed;
+    const ImageConvolution& shape = *layer.convolution;
+    transposed.add(2.0 * static_cast<double>(shape.inputs * shape.pixels_in));
+    transposed.add(2.0 * static_cast<double>(shape.outputs * shape.pixels_out));
+    times.forward[StepPart::MemoryBound] += pointwise(transposed);
+    times.backward[StepPart::MemoryBound] +=
+        pointwise(transposed) * (shape.has_input_gradient ? 2 : 1);
+  }
   if (rates.element_bytes < kWideBytes) {
     const SimTime cast = operators.memory(static_cast<double>(layer.convolution->weights()) *
                                           (rates.element_bytes + kWideBytes)) +
@@ -104,7 +128,18 @@ ComputeRates convolutional_rates(const GpuModel& gpu, const GpuRates& rates, Pre
   kernels.name = "PyTorch";
   kernels.attention = "unfused";
   kernels.fusion = "eager";
-  return compute_rates(gpu, rates, kernels, precision);
+  ComputeRates made = compute_rates(gpu, rates, kernels, precision);
+  if (precision == Precision::Fp32) {
+    // Cores that are as much slower lose as much less by the start of a tile, and nothing by odd
+    // sizes and small tiles.
+    made.has_tensor_cores = false;
+    made.misaligned = 1.0;
+    if (const auto fast = gpu.peak.find("fp16"); fast != gpu.peak.end()) {
+      made.tile_prologue = std::llround(static_cast<double>(made.tile_prologue) * made.peak /
+                                        std::max(made.peak, fast->second.value.flops_per_second()));
+    }
+  }
+  return made;
 }
 
 }  // namespace trainyard

@@ -22,8 +22,11 @@ struct ImageLayerTimes {
   StepParts backward;
 };
 
+// Tensor cores take images with channels last (NHWC); others are transposed before and behind each
+// product (NVIDIA, Convolutional Layers User's Guide, "Tensor Layouts in Memory").
 [[nodiscard]] ImageLayerTimes image_layer_times(const ImageLayer& layer, std::int64_t samples,
-                                                const ComputeRates& rates);
+                                                const ComputeRates& rates,
+                                                bool has_channels_last = true);
 
 // Throws ConfigError with one line where the GPU has no such precision.
 [[nodiscard]] ComputeRates convolutional_rates(const GpuModel& gpu, const GpuRates& rates,

@@ -257,7 +257,7 @@ double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
 
 // Returns its forward pass.
 StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes& times) {
-  const auto& [m, n, k, count] = linear.gemm;
+  const auto& [m, n, k, count, first] = linear.gemm;
   const auto time = [&](const Gemm& gemm) {
     return linear.is_grouped ? operators.grouped(gemm) : operators.linear(gemm);
   };
@@ -276,7 +276,7 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
 // Adds a layer of 16 bits at an end of the model, from its product forward.
 void add_end(const Gemm& gemm, bool has_input_gradient, const OperatorTimes& operators,
              StepPart part, PassTimes& times) {
-  const auto& [m, n, k, count] = gemm;
+  const auto& [m, n, k, count, first] = gemm;
   times.forward[part] += operators.product(gemm);
   times.weight_gradient[part] += operators.product({.m = n, .n = k, .k = m});
   if (has_input_gradient) {

@@ -57,7 +57,8 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
     const std::int64_t waves = ceil_divide(tiles, rates_.multiprocessors);
     const double operations = 2.0 * static_cast<double>(tile.rows * tile.columns) *
                               static_cast<double>(gemm.k + rates_.tile_prologue);
-    best = std::min(best, static_cast<double>(waves) * operations / (rate_of_one * tile.share));
+    best = std::min(best, static_cast<double>(waves) * operations /
+                              (rate_of_one * (rates_.has_tensor_cores ? tile.share : 1.0)));
   }
   const double all = static_cast<double>(gemm.m) * static_cast<double>(gemm.k);
   const double first =

@@ -13,6 +13,8 @@ constexpr std::array<std::string_view, 2> kImageOptimizers{"sgd", "adam"};
 
 void image_batch_fields(Fields& fields, ConvolutionalWorkload& workload) {
   fields.required("micro", workload.batch, Whole{1, kMaxImages}, "Samples of each GPU.");
+  fields.optional("channels_last", workload.has_channels_last, Flag{},
+                  "Images are NHWC, not NCHW: false.");
 }
 
 void image_overlap_fields(Fields& fields, ConvolutionalWorkload& workload) {

@@ -31,7 +31,8 @@ struct ConvolutionalWorkload {
   Precision precision = Precision::Fp16;
   std::int64_t batch = 0;  // Samples of each GPU.
   ConvolutionalOptimizer optimizer = ConvolutionalOptimizer::Sgd;
-  bool overlap_data = true;  // Sums of gradients run beside the backward pass.
+  bool has_channels_last = false;  // Images are NHWC in memory, not NCHW.
+  bool overlap_data = true;        // Sums of gradients run beside the backward pass.
   // Buckets close at this size: `bucket_cap_mb` of DistributedDataParallel, by default 25 (MiB).
   Bytes bucket = mib(25);
 };

@@ -50,6 +50,7 @@ double error_of_images(const MeasuredImages& row) {
       nccl::Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
   ConvolutionalWorkload workload = image_workload(shipped_network(row.model), row.batch);
   workload.precision = row.precision;
+  workload.has_channels_last = row.precision == Precision::Fp16;
   workload.optimizer =
       row.model == "unet" ? ConvolutionalOptimizer::Adam : ConvolutionalOptimizer::Sgd;
   StepTables tables = image_tables();
