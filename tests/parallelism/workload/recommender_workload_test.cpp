@@ -72,8 +72,8 @@ TEST_CASE("commands for transformers refuse a recommendation model", "[recommend
   } catch (const ConfigError& problem) {
     error = problem.what();
   }
-  REQUIRE(error.find("kind: expected transformer, as only `trainyard step` runs recommendation "
-                     "models, found \"recommender\"") != std::string::npos);
+  REQUIRE(error.find("kind: expected transformer, as only `trainyard step` runs the other "
+                     "kinds, found \"recommender\"") != std::string::npos);
 }
 
 TEST_CASE("software for recommendation models is read strictly", "[recommender]") {
