@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes are counted for each element of what comes out, kernel by kernel as PyTorch runs
-// them. Batch norm reads its input for the sums and again to scale it, and writes; backward it reads
-// input and gradient for sums and again, and writes. An activation in place reads and writes;
-// backward it reads output and gradient, and writes. Where two gradients of one image meet, both are
-// read and their sum is written.
+// Reads and writes are counted for each element of what comes out, kernel by kernel as PyTorch
+// runs them. Batch norm reads its input for the sums and again to scale it, and writes; backward it
+// reads input and gradient for sums and again, and writes. An activation in place reads and writes;
+// backward it reads output and gradient, and writes. Where two gradients of one image meet, both
+// are read and their sum is written.
 #include "parallelism/model/image_layers.h"
 
 #include <spdlog/fmt/fmt.h>

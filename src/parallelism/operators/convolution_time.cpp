@@ -54,8 +54,8 @@ class ConvolutionTimes {
                         static_cast<double>(shape_.positions) / static_cast<double>(pixels);
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(sums));
   }
-  // The share of products that are multiplied: cuDNN runs 3 x 3 without stride in FP32 as Winograd's
-  // F(2 x 2, 3 x 3), with 16 products instead of 36 (Lavin and Gray, arXiv 1509.09308, section 4.1).
+  // The share of products that are multiplied: cuDNN runs 3 x 3 without stride in FP32 as
+  // Winograd's F(2 x 2, 3 x 3), with 16 instead of 36 (arXiv 1509.09308, section 4.1).
   [[nodiscard]] double saved() const {
     constexpr std::int64_t kWinogradWindow = 9;
     constexpr double kWinograd = 16.0 / 36.0;

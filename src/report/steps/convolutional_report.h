@@ -17,7 +17,7 @@ struct ConvolutionalReport {
   StepSetup setup;
   const ConvolutionalWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const ConvolutionalRun* run = nullptr;
-  std::optional<TimeInterval> interval = {};  // Of 90 %, around the time of the step.
+  std::optional<TimeInterval> interval = {};  // The 90 % interval around the time of the step.
   std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
