@@ -35,6 +35,7 @@
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
 #include "sim/fields.h"
+#include "support/convolutional.h"
 #include "support/paths.h"
 #include "support/program.h"
 #include "support/recommenders.h"
@@ -77,6 +78,10 @@ std::vector<Kind> kinds() {
        schema_of<RecommenderWorkload>(recommender_workload_fields)},
       {"recommender-software", "The software that trains recommendation models",
        schema_of<RecommenderSoftware>(recommender_software_fields)},
+      {"convolutional", "A convolutional network",
+       schema_of<ConvolutionalModel>(convolutional_fields)},
+      {"convolutional-workload", "A training step of a convolutional network",
+       schema_of<ConvolutionalWorkload>(convolutional_workload_fields)},
       {"nccl-profile", "Constants of NCCL's event model",
        schema_of<nccl::Profile>(nccl::profile_fields)},
       {"measured-table", "A measured table of a collective",

@@ -14,6 +14,7 @@
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
+#include "cli/step/step_convolutional.h"
 #include "cli/step/step_html.h"
 #include "cli/step/step_imported.h"
 #include "cli/step/step_recommender.h"
@@ -46,6 +47,7 @@ Examples:
   trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b --method graph \
       --trace step.json
   trainyard step --cluster dgx-a100 --workload dlrm-dcnv2 --set plan.columns=2
+  trainyard step --cluster dgx-1 --nodes 1 --workload resnet-50 --set batch.micro=128
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
@@ -227,8 +229,11 @@ int run_step(const OptionReader& reader, std::ostream& out) {
     }
     return run_imported_step(reader, *format, out);
   }
-  if (has_recommender(reader)) {
+  if (is_of_kind(reader, "recommender")) {
     return run_recommender_step(reader, out);
+  }
+  if (is_of_kind(reader, "convolutional")) {
+    return run_convolutional_step(reader, out);
   }
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);

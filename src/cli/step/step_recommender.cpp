@@ -2,9 +2,7 @@
 #include "cli/step/step_recommender.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/fmt/ranges.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,22 +15,9 @@
 #include "report/formats/trace.h"
 #include "report/steps/recommender_report.h"
 #include "report/steps/step_trace.h"
-#include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
-
-// There are no closed forms, so that what needs a graph needs no --method.
-StepRequest read_request(const OptionReader& reader) {
-  for (const char* const name : {"memory", "report", "costs", "prices"}) {
-    if (reader.given(name)) {
-      throw ConfigError(fmt::format(
-          "--{}: expected a workload of a transformer, found one of a recommendation model", name));
-    }
-  }
-  refuse_closed_forms(reader, "a recommendation model");
-  return read_step_request(reader, StepMethod::Graph);
-}
 
 std::string tables_note(const RecommenderRun& run) {
   const TableShare& max = run.sharding.dealt[run.sharding.busiest()];
@@ -51,14 +36,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
       "a graph of {} operations on {} ranks (docs/models/recommenders.md); parts are those of "
       "rank {}, which waits least for others",
       run.graph.operations().size(), run.gpus(), run.step.critical_rank)};
-  if (request.runtime.shares_network) {
-    notes.emplace_back("collectives run as plain rings, all at once on one network");
-  } else {
-    notes.push_back(
-        fmt::format("collectives run {}, each alone: {} of {} simulated, the others are equal ones",
-                    request.runtime.how(), run.simulated, run.calls));
+  for (std::string& note : graph_notes(request, run)) {
+    notes.push_back(std::move(note));
   }
-  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
   notes.push_back(tables_note(run));
   const auto word = [](bool overlaps) {
     return overlaps ? "overlapped with computation" : "exposed";
@@ -67,31 +47,14 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
       fmt::format("software {}: {} operators; indices {}, traffic of tables {}, gradients {}",
                   software.name, software.fusion, word(run.overlaps_input),
                   word(run.overlaps_tables), word(run.overlaps_data)));
-  if (const auto noise = describe_noise(request.slow_rank, request.jitter)) {
-    notes.push_back(fmt::format("{}: without it the step takes {:.4f} ms", *noise,
-                                1e3 * run.usual_time.value_or(SimTime()).seconds()));
-  }
-  if (!run.beyond_profile.empty()) {
-    notes.push_back(fmt::format("beyond what the profile was fitted to: {}",
-                                fmt::join(run.beyond_profile, "; ")));
-  }
   notes.push_back(run.memory_verdict);
   return notes;
 }
 
 }  // namespace
 
-bool has_recommender(const OptionReader& reader) {
-  const std::optional<std::string> workload = reader.text("workload");
-  try {
-    return workload && is_recommender_workload(find_config("workloads", *workload));
-  } catch (const ConfigError&) {
-    return false;  // The reader of the workload says later what is wrong with it.
-  }
-}
-
 int run_recommender_step(const OptionReader& reader, std::ostream& out) {
-  const StepRequest request = read_request(reader);
+  const StepRequest request = read_graph_request(reader, "a recommendation model");
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const RecommenderWorkload workload = load_recommender_workload(

@@ -8,9 +8,6 @@
 
 namespace trainyard {
 
-// Whether --workload is of one; false for what cannot be found or read.
-[[nodiscard]] bool has_recommender(const OptionReader& reader);
-
 [[nodiscard]] int run_recommender_step(const OptionReader& reader, std::ostream& out);
 
 }  // namespace trainyard

@@ -2,12 +2,14 @@
 #include "cli/step/step_request.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "cli/common/common.h"
 #include "cli/common/long_run_display.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "sim/config_error.h"
@@ -64,6 +66,47 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
     }
   }
   return request;
+}
+
+StepRequest read_graph_request(const OptionReader& reader, std::string_view what) {
+  for (const std::string_view name : {"memory", "report", "costs", "prices"}) {
+    if (reader.given(name)) {
+      throw ConfigError(
+          fmt::format("--{}: expected a workload of a transformer, found one of {}", name, what));
+    }
+  }
+  refuse_closed_forms(reader, what);
+  return read_step_request(reader, StepMethod::Graph);
+}
+
+bool is_of_kind(const OptionReader& reader, std::string_view kind) {
+  const std::optional<std::string> workload = reader.text("workload");
+  try {
+    return workload && is_workload_of(find_config("workloads", *workload), kind);
+  } catch (const ConfigError&) {
+    return false;  // The reader of the workload says later what is wrong with it.
+  }
+}
+
+std::vector<std::string> graph_notes(const StepRequest& request, const LoweredRun& run) {
+  std::vector<std::string> notes;
+  if (request.runtime.shares_network) {
+    notes.emplace_back("collectives run as plain rings, all at once on one network");
+  } else if (run.calls > 0) {
+    notes.push_back(
+        fmt::format("collectives run {}, each alone: {} of {} simulated, the others are equal ones",
+                    request.runtime.how(), run.simulated, run.calls));
+  }
+  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
+  if (const auto noise = describe_noise(request.slow_rank, request.jitter)) {
+    notes.push_back(fmt::format("{}: without it the step takes {:.4f} ms", *noise,
+                                1e3 * run.usual_time.value_or(SimTime()).seconds()));
+  }
+  if (!run.beyond_profile.empty()) {
+    notes.push_back(fmt::format("beyond what the profile was fitted to: {}",
+                                fmt::join(run.beyond_profile, "; ")));
+  }
+  return notes;
 }
 
 StepRun run_step_inputs(const StepRequest& request, const Inputs& inputs) {

@@ -48,6 +48,14 @@ struct StepRequest {
 // Refuses --method closed-forms for `what`, which has none.
 void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 
+// Reads that of `what`, which has no closed forms, so that what needs a graph needs no --method.
+[[nodiscard]] StepRequest read_graph_request(const OptionReader& reader, std::string_view what);
+// Whether --workload is of that kind; false for what cannot be found or read.
+[[nodiscard]] bool is_of_kind(const OptionReader& reader, std::string_view kind);
+// How collectives ran, what made the step longer than usual, and what is beyond the profile.
+[[nodiscard]] std::vector<std::string> graph_notes(const StepRequest& request,
+                                                   const LoweredRun& run);
+
 // Returns the settings of a run from the request. `rates` and `profile` must outlive the result.
 [[nodiscard]] StepTables step_tables(const StepRequest& request, const GpuRates& rates,
                                      const nccl::Profile& profile);

@@ -266,7 +266,7 @@ double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
 // of the product for each of its products.
 StepParts add_linear(const Model& model, const Linear& linear, const OperatorTimes& operators,
                      PassTimes& times) {
-  const auto& [m, n, k, count] = linear.gemm;
+  const auto& [m, n, k, count, first] = linear.gemm;
   const auto time = [&](const Gemm& gemm) {
     return linear.is_grouped ? operators.grouped(gemm) : operators.linear(gemm);
   };
@@ -319,7 +319,7 @@ double add_adapters(const Model& model, const ModelLayer& layer, const ParallelP
 // Adds a layer of 16 bits at an end of the model, from its product forward.
 void add_end(const Model& model, const Gemm& gemm, bool has_input_gradient,
              const OperatorTimes& operators, StepPart part, PassTimes& times) {
-  const auto& [m, n, k, count] = gemm;
+  const auto& [m, n, k, count, first] = gemm;
   times.forward[part] += operators.product(gemm);
   if (!model.adapters) {
     times.weight_gradient[part] += operators.product({.m = n, .n = k, .k = m});

@@ -59,10 +59,13 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
     const std::int64_t waves = ceil_divide(tiles, rates_.multiprocessors);
     const double operations = 2.0 * static_cast<double>(tile.rows * tile.columns) *
                               static_cast<double>(gemm.k + rates_.tile_prologue);
-    best = std::min(best, static_cast<double>(waves) * operations / (rate_of_one * tile.share));
+    best = std::min(best, static_cast<double>(waves) * operations /
+                              (rate_of_one * (rates_.has_tensor_cores ? tile.share : 1.0)));
   }
-  const double elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.k) +
-                          static_cast<double>(gemm.k) * static_cast<double>(gemm.n) +
+  const double all = static_cast<double>(gemm.m) * static_cast<double>(gemm.k);
+  const double first =
+      gemm.first_elements == 0 ? all : std::min(all, static_cast<double>(gemm.first_elements));
+  const double elements = first + static_cast<double>(gemm.k) * static_cast<double>(gemm.n) +
                           static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
   const double bytes = rates_.element_bytes * elements * static_cast<double>(gemm.count);
   return seconds_up(std::max(best, bytes / rates_.memory_rate)) + rates_.gemm_start;
@@ -73,8 +76,11 @@ SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
   constexpr double kSumBytes = 2.0 * 4.0;
   SimTime best = linear(gemm);
   for (std::int64_t parts = 2; gemm.k / parts >= kShortestPart; parts *= 2) {
-    const Gemm part{
-        .m = gemm.m, .n = gemm.n, .k = ceil_divide(gemm.k, parts), .count = gemm.count * parts};
+    const Gemm part{.m = gemm.m,
+                    .n = gemm.n,
+                    .k = ceil_divide(gemm.k, parts),
+                    .count = gemm.count * parts,
+                    .first_elements = ceil_divide(gemm.first_elements, parts)};
     const double sums = kSumBytes * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
                         static_cast<double>(part.count);
     best = std::min(best, linear(part) + memory(sums));

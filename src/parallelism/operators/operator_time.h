@@ -21,6 +21,8 @@ struct Gemm {
   std::int64_t n = 1;
   std::int64_t k = 1;
   std::int64_t count = 1;
+  // Elements in memory of M x K, which are fewer where windows of a convolution overlap; 0: M K.
+  std::int64_t first_elements = 0;
 };
 
 // Attention of `sequences` with `heads` each on this rank, `queries` tokens of which attend to

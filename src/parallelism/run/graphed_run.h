@@ -12,9 +12,12 @@
 
 #include "nccl/timing/profile.h"
 #include "network/contract/network.h"
+#include "parallelism/closed_forms/step_time.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/graph/graph_runner.h"
 #include "parallelism/graph/graph_traffic.h"
+#include "parallelism/graph/operation_graph.h"
+#include "parallelism/memory/step_memory.h"
 #include "parallelism/operators/step_parts.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "parallelism/workload/gpu_rates.h"
@@ -70,6 +73,27 @@ struct GraphedRun {
   // Names what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
 };
+
+// The run of a workload that has no closed forms.
+struct LoweredRun : GraphedRun {
+  OperationGraph graph = OperationGraph(0);
+  StepTime step;  // The parts are those of the rank that waits least, StepTime::critical_rank.
+  std::optional<SimTime> usual_time = {};  // Without slow rank and jitter.
+  MemoryUse memory = {};                   // Memory of the rank that holds most.
+  Bytes memory_size = {};
+  std::string memory_verdict = {};
+  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
+
+  [[nodiscard]] int gpus() const { return graph.ranks(); }
+  [[nodiscard]] bool fits() const { return memory.device() <= memory_size; }
+};
+
+// Runs `run.graph` and sets its times, with the time `fixed` of any step. Throws ConfigError, which
+// begins with `name`.
+void run_lowered(const Cluster& cluster, const StepTables& tables, SimTime fixed,
+                 std::string_view name, LoweredRun& run);
+// Throws ConfigError where the tables ask for more ranks on one network than are simulated.
+void check_unfolded(const StepTables& tables, int ranks);
 
 class GraphOnCluster {
  public:

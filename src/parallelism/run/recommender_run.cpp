@@ -3,8 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <utility>
-
 #include "parallelism/lowering/recommender_graph.h"
 #include "parallelism/memory/recommender_memory.h"
 #include "parallelism/run/gpu_kinds.h"
@@ -47,37 +45,13 @@ void add_memory(const RecommenderJob& job, RecommenderRun& run) {
       describe_fit(run.memory, run.memory_size, fmt::format("rank {}", fullest), "");
 }
 
-GraphRunOptions options_of(const StepTables& tables, const OperationGraph& graph) {
-  GraphRunOptions options;
-  if (tables.slow_rank) {
-    if (!graph.has_rank(tables.slow_rank->rank)) {
-      throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",
-                                    graph.ranks() - 1, tables.slow_rank->rank));
-    }
-    options.compute_ppm.assign(static_cast<std::size_t>(graph.ranks()), 1'000'000);
-    options.compute_ppm[static_cast<std::size_t>(tables.slow_rank->rank)] = tables.slow_rank->ppm;
-  }
-  return tables.jitter.has_any() ? with_jitter(std::move(options), tables.jitter, graph) : options;
-}
-
-StepTime step_of(const RecommenderJob& job, const RecommenderRun& run, bool has_jitter) {
-  StepTime step;
-  step.parts = run.ranks[run.busiest];
-  step.critical_rank = static_cast<int>(run.busiest);
-  complete(step, job.software.fixed, job.server_of_rank, has_jitter);
-  return step;
-}
-
 }  // namespace
 
 RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload& workload,
                                const RecommenderSoftware& software, const StepTables& tables) {
   const auto ranks = static_cast<int>(cluster.gpus.size());
   check_batch(workload, ranks);
-  if (tables.shares_network && ranks > kMaxUnfoldedRanks) {
-    throw ConfigError(fmt::format("--traffic shared: expected at most {} GPUs, found {}",
-                                  kMaxUnfoldedRanks, ranks));
-  }
+  check_unfolded(tables, ranks);
   const GpuModel& gpu = gpu_of(cluster, "recommender");
   RecommenderRun run;
   run.memory_size = device_capacity(gpu.memory.value);
@@ -96,16 +70,7 @@ RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload
   run.overlaps_data = job.overlaps_data();
   add_memory(job, run);
   run.graph = lower_recommender(job);
-  check(run.graph, "recommender");
-  GraphOnCluster runner(cluster, tables);
-  GraphedRun& of_graph = run;
-  of_graph = runner.run(run.graph, {}, "recommender");
-  const bool has_jitter = tables.jitter.has_any();
-  if (tables.slow_rank || has_jitter) {
-    run.usual_time = step_of(job, run, has_jitter).time;
-    of_graph = runner.run(run.graph, options_of(tables, run.graph), "recommender");
-  }
-  run.step = step_of(job, run, has_jitter);
+  run_lowered(cluster, tables, software.fixed, "recommender", run);
   return run;
 }
 

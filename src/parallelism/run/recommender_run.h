@@ -2,13 +2,6 @@
 // A recommendation model's step on a cluster: rank r is the GPU r.
 #pragma once
 
-#include <optional>
-#include <string>
-
-#include "hw/parts/catalogue.h"
-#include "parallelism/closed_forms/step_time.h"
-#include "parallelism/graph/operation_graph.h"
-#include "parallelism/memory/step_memory.h"
 #include "parallelism/model/table_sharding.h"
 #include "parallelism/run/step_run.h"
 #include "parallelism/workload/recommender_workload.h"
@@ -16,20 +9,11 @@
 
 namespace trainyard {
 
-struct RecommenderRun : GraphedRun {
-  StepTime step;  // The parts are those of the rank that waits least, StepTime::critical_rank.
+struct RecommenderRun : LoweredRun {
   bool overlaps_input = false;
   bool overlaps_tables = false;
   bool overlaps_data = false;
   TableSharding sharding;
-  MemoryUse memory;  // Memory of the rank that holds most.
-  Bytes memory_size;
-  std::string memory_verdict;
-  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
-  OperationGraph graph = OperationGraph(0);
-  std::optional<SimTime> usual_time;  // Without slow rank and jitter.
-
-  [[nodiscard]] int gpus() const { return graph.ranks(); }
 };
 
 // `tables` as of StepMethod::Graph. Throws ConfigError, one line, for what does not fit and for

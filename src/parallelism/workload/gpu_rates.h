@@ -84,6 +84,8 @@ struct ComputeRates : KernelRates {
   double peak = 0.0;         // Dense, of that precision; FLOP/s.
   std::int64_t multiprocessors = 1;
   bool has_fused_attention = true;
+  // Products run on tensor cores, which small tiles do not fill; set for convolutions alone.
+  bool has_tensor_cores = true;
   double attention_forward = 0.0;   // FLOP/s.
   double attention_backward = 0.0;  // FLOP/s.
   double memory_rate = 0.0;         // B/s.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/workload/precision.h"
 
+#include <algorithm>
+
 #include "parallelism/workload/gpu_rates.h"
 #include "sim/fields.h"
 
@@ -41,6 +43,15 @@ std::string_view to_string(Precision precision) {
 
 std::array<std::string_view, kPrecisionCount> precision_names() {
   return row_names(kPrecisions);
+}
+
+void plain_precision_field(Fields& fields, Precision& precision, std::string_view text) {
+  std::array<std::string_view, kPlainPrecisions.size()> names;
+  std::ranges::transform(kPlainPrecisions, names.begin(),
+                         [](Precision each) { return to_string(each); });
+  std::size_t index = 0;
+  fields.optional("precision", index, Choice{names}, text);
+  precision = kPlainPrecisions.at(index);
 }
 
 }  // namespace trainyard

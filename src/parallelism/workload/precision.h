@@ -11,12 +11,17 @@
 namespace trainyard {
 
 struct GenerationRates;
+class Fields;
 
 // Precision of the linear layers; everything else runs in 16 bits. With the last two nothing does:
 // TF32 rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores. The order
 // is that of the rows.
 enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Mxfp8, Nvfp4, Tf32, Fp32 };
 inline constexpr std::size_t kPrecisionCount = 7;
+
+// Those in which one type serves all operators: of models other than transformers.
+inline constexpr std::array kPlainPrecisions{Precision::Fp16, Precision::Bf16, Precision::Tf32,
+                                             Precision::Fp32};
 
 struct PrecisionRow {
   std::string_view name;  // As workload files, measured rows and reports have it.
@@ -34,5 +39,7 @@ struct PrecisionRow {
 [[nodiscard]] std::string_view to_string(Precision precision);
 // Returns the names of all rows, in their order.
 [[nodiscard]] std::array<std::string_view, kPrecisionCount> precision_names();
+// Adds the row `precision`: one of kPlainPrecisions, FP16 where it is missing.
+void plain_precision_field(Fields& fields, Precision& precision, std::string_view text);
 
 }  // namespace trainyard

@@ -93,29 +93,14 @@ RecommenderSoftware RecommenderSoftware::load(const std::filesystem::path& file)
   return software;
 }
 
-bool is_recommender_workload(const std::filesystem::path& file) {
-  if (file.extension() != ".yaml" && file.extension() != ".yml") {
-    return false;
-  }
-  ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
-  return root.is_map() && root.choice_or_first("kind", kWorkloadKinds) == 1;
-}
-
 void recommender_workload_fields(Fields& fields, RecommenderWorkload& workload) {
-  std::vector<std::string_view> precisions;
-  for (const Precision precision : kRecommenderPrecisions) {
-    precisions.push_back(to_string(precision));
-  }
-  std::size_t precision = 0;
   fields.required("source", std::ignore, Unread{}, "Where the run is from.");
   std::size_t kind = 0;
   fields.required("kind", kind, Choice{kWorkloadKinds}, "`recommender`.");
   fields.required("title", workload.title, Text{}, "Name for people.");
   fields.required("model", workload.model, Composed{recommender_fields}, "Model.");
   fields.required("software", workload.software, Text{}, "Name of a profile of software.");
-  fields.optional("precision", precision, Choice{precisions}, "Precision of MLPs.");
-  workload.precision = kRecommenderPrecisions.at(precision);
+  plain_precision_field(fields, workload.precision, "Precision of MLPs.");
   fields.required("batch", workload, Group{batch_fields}, "Samples.");
   fields.optional("plan", workload.rules, Group{rule_fields}, "How tables are sharded.");
   fields.check([&](const ConfigNode& node) {

@@ -45,16 +45,12 @@ struct RecommenderSoftware {
   [[nodiscard]] static RecommenderSoftware load(const std::filesystem::path& file);
 };
 
-inline constexpr std::array kRecommenderPrecisions{Precision::Fp16, Precision::Bf16,
-                                                   Precision::Tf32, Precision::Fp32};
-
 struct RecommenderWorkload {
   std::string name;  // Name of the file.
   std::string title;
   RecommenderModel model;
   std::string software;  // A name in configs/software/recommenders, or a file.
-  // Precision of MLPs and of vectors on their way: one of kRecommenderPrecisions. Tables are in 32
-  // bits.
+  // Precision of MLPs and of vectors on their way: one of kPlainPrecisions. Tables are in 32 bits.
   Precision precision = Precision::Fp16;
   std::int64_t batch = 0;  // Samples of a step, on all ranks together.
   TableRules rules;
@@ -66,11 +62,8 @@ struct RecommenderWorkload {
   std::optional<bool> overlap_data = {};
 };
 
-// Returns whether the file is a workload with `kind: recommender`; false for what is no YAML, too.
 void recommender_software_fields(Fields& fields, RecommenderSoftware& software);
 void recommender_workload_fields(Fields& fields, RecommenderWorkload& workload);
-
-[[nodiscard]] bool is_recommender_workload(const std::filesystem::path& file);
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are
 // "key.path=value" as --set takes them. Throws ConfigError with the place of the mistake.

@@ -132,7 +132,7 @@ void overlap_fields_of(Fields& fields, OverlapChoice& overlap) {
 void check_kind(const ConfigNode& root) {
   if (root.is_map() && root.choice_or_first("kind", kWorkloadKinds) != 0) {
     const ConfigNode kind = root.required("kind");
-    kind.fail("transformer, as only `trainyard step` runs recommendation models", kind.found());
+    kind.fail("transformer, as only `trainyard step` runs the other kinds", kind.found());
   }
 }
 
@@ -190,6 +190,15 @@ void workload_fields(Fields& fields, Workload& workload) {
     expert_load_fields(routing, loads, workload.model);
   };
   fields.optional("routing", workload.routing, Group{routing_fields}, "Loads of experts: even.");
+}
+
+bool is_workload_of(const std::filesystem::path& file, std::string_view kind) {
+  if (file.extension() != ".yaml" && file.extension() != ".yml") {
+    return false;
+  }
+  ConfigDocument document = ConfigDocument::load(file);
+  const ConfigNode root = document.root();
+  return root.is_map() && kWorkloadKinds.at(root.choice_or_first("kind", kWorkloadKinds)) == kind;
 }
 
 Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,

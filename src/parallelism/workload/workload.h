@@ -19,7 +19,8 @@
 namespace trainyard {
 
 // The values of the key `kind` of a file of a workload; without it, the first.
-inline constexpr std::array<std::string_view, 2> kWorkloadKinds{"transformer", "recommender"};
+inline constexpr std::array<std::string_view, 3> kWorkloadKinds{"transformer", "recommender",
+                                                                "convolutional"};
 
 // The traffic that is overlapped with computation. Where nothing is said, as the software does it.
 struct OverlapChoice {
@@ -49,6 +50,8 @@ void workload_fields(Fields& fields, Workload& workload);
 [[nodiscard]] Workload load_workload(const std::filesystem::path& file,
                                      const std::filesystem::path& models,
                                      const std::vector<std::string>& settings = {});
+// Returns whether the file is a workload of that kind; false for what is no YAML, too.
+[[nodiscard]] bool is_workload_of(const std::filesystem::path& file, std::string_view kind);
 // Sets the settings, and puts the file of a model that is named in the place of its name, which is
 // the result; that of the document where the model is described.
 [[nodiscard]] std::string compose_workload(ConfigDocument& document,

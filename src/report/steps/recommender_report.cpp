@@ -68,8 +68,7 @@ void add_recommender_figures(const RecommenderReport& report, Document& document
                       .unit = "ms"});
   add_rate("samples", report.samples_per_second(), run.gpus(), document);
   add_flops(flops, document);
-  add_memory(run.memory, run.memory_size, report.fits(), report.fits() ? "" : ": DOES NOT FIT",
-             document);
+  add_memory(run.memory, run.memory_size, run.fits(), run.fits() ? "" : ": DOES NOT FIT", document);
   add_convention(flops, document);
   add_memory_classes(run.memory, document);
 }

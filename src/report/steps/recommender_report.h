@@ -19,7 +19,6 @@ struct RecommenderReport {
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
 
-  [[nodiscard]] bool fits() const { return run->memory.device() <= run->memory_size; }
   [[nodiscard]] double samples_per_second() const;
   [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.
   [[nodiscard]] double mfu() const { return flops_per_gpu() / run->peak; }

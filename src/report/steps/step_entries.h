@@ -22,7 +22,7 @@ struct StepSetup {
   std::string cluster;
   std::string workload;
   int gpus = 0;
-  std::string kind = {};  // "recommender"
+  std::string kind = {};  // "recommender", "convolutional"
   std::string model = {};
   std::string software = {};
   std::string precision = {};

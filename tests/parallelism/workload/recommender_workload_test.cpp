@@ -30,8 +30,8 @@ std::string error_of(const std::vector<std::string>& settings) {
 }  // namespace
 
 TEST_CASE("the shipped recommendation workload is that of MLPerf", "[recommender]") {
-  REQUIRE(is_recommender_workload(kShipped));
-  REQUIRE_FALSE(is_recommender_workload(kConfigsFolder / "workloads/gpt-3-175b.yaml"));
+  REQUIRE(is_workload_of(kShipped, "recommender"));
+  REQUIRE_FALSE(is_workload_of(kConfigsFolder / "workloads/gpt-3-175b.yaml", "recommender"));
   const RecommenderWorkload workload = load_recommender_workload(kShipped, kModels);
   REQUIRE(workload.model.name == "dlrm-dcnv2");
   REQUIRE(workload.batch == 65536);
@@ -72,8 +72,8 @@ TEST_CASE("commands for transformers refuse a recommendation model", "[recommend
   } catch (const ConfigError& problem) {
     error = problem.what();
   }
-  REQUIRE(error.find("kind: expected transformer, as only `trainyard step` runs recommendation "
-                     "models, found \"recommender\"") != std::string::npos);
+  REQUIRE(error.find("kind: expected transformer, as only `trainyard step` runs the other "
+                     "kinds, found \"recommender\"") != std::string::npos);
 }
 
 TEST_CASE("software for recommendation models is read strictly", "[recommender]") {

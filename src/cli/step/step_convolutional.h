@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// `trainyard step` with a convolutional network.
+#pragma once
+
+#include <ostream>
+
+#include "cli/common/options.h"
+
+namespace trainyard {
+
+[[nodiscard]] int run_convolutional_step(const OptionReader& reader, std::ostream& out);
+
+}  // namespace trainyard

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/steps/convolutional_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "parallelism/lowering/convolutional_graph.h"
+#include "report/formats/json.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view optimizer_name(ConvolutionalOptimizer optimizer) {
+  return optimizer == ConvolutionalOptimizer::Sgd ? "sgd" : "adam";
+}
+
+void add_network(const ConvolutionalReport& report, Document& document) {
+  const ConvolutionalWorkload& workload = *report.workload;
+  const ConvolutionalModel& model = workload.model;
+  const ImageShape& image = model.image;
+  document.heading.push_back(
+      fmt::format("{} layers of {:.4g} parameters, {:.4g} products for an image of {} x {} x {}",
+                  model.layers.size(), static_cast<double>(model.parameters()), model.products(),
+                  image.channels, image.height, image.width));
+  document.heading.push_back(fmt::format("{} images on each GPU, optimizer {}", workload.batch,
+                                         optimizer_name(workload.optimizer)));
+  document.heading.emplace_back();
+  document.add_detail("plan", {{"data", report.run->gpus()},
+                               {"micro_batch", workload.batch},
+                               {"global_batch", workload.batch * report.run->gpus()},
+                               {"optimizer", std::string(optimizer_name(workload.optimizer))},
+                               {"buckets", report.run->buckets}});
+  document.add_detail("network", {{"parameters", model.parameters()},
+                                  {"products", model.products()},
+                                  {"layers", model.layers.size()}});
+  document.add_detail("overlap", {{"data", workload.overlap_data}});
+}
+
+void add_image_figures(const ConvolutionalReport& report, Document& document) {
+  const ConvolutionalRun& run = *report.run;
+  const ModelFlops flops{.of_gpu = report.flops_per_gpu(),
+                         .mfu = report.mfu(),
+                         .peak = run.peak,
+                         .convention = "3 x forward, without the gradient of images"};
+  const auto cell = [](std::optional<SimTime> time) -> Cell {
+    return time ? Cell{fmt::format("{:.4f}", 1e3 * time->seconds()), time->seconds()}
+                : Cell::number(std::nullopt, 4);
+  };
+  const auto bound = [&](SimTime TimeInterval::*which) {
+    return cell(report.interval ? std::optional((*report.interval).*which) : std::nullopt);
+  };
+  const Cell low = bound(&TimeInterval::low);
+  const Cell high = bound(&TimeInterval::high);
+  document.add(Figure{.key = "step_time_s",
+                      .cell = cell(run.step.time),
+                      .label = "step time",
+                      .unit = "ms",
+                      .remark = report.interval
+                                    ? fmt::format(", {} to {} in nine of ten", low.text, high.text)
+                                    : ""});
+  document.add(Figure{.key = "step_time_low_s", .cell = low, .shown = Shown::Csv | Shown::Json});
+  document.add(Figure{.key = "step_time_high_s", .cell = high, .shown = Shown::Csv | Shown::Json});
+  add_rate("images", report.images_per_second(), run.gpus(), document);
+  add_flops(flops, document);
+  add_memory(run.memory, run.memory_size, run.fits(), run.fits() ? "" : ": DOES NOT FIT", document);
+  add_convention(flops, document);
+  add_memory_classes(run.memory, document);
+}
+
+}  // namespace
+
+double ConvolutionalReport::images_per_second() const {
+  return static_cast<double>(workload->batch) * run->gpus() / run->step.time.seconds();
+}
+
+double ConvolutionalReport::flops_per_gpu() const {
+  return images_per_second() * training_flops(workload->model) / run->gpus();
+}
+
+Document document_of(const ConvolutionalReport& report) {
+  const ConvolutionalRun& run = *report.run;
+  Document document{.estimates = report.estimates, .notes = report.notes};
+  add_setup(report.setup, document);
+  add_network(report, document);
+  document.add("method", "graph", Shown::Json);
+  document.add("traffic", report.setup.traffic(), Shown::Json);
+  add_noise(report.setup, document);
+  document.add(report.inputs);
+  add_image_figures(report, document);
+  document.add(Parts{.key = "step_time",
+                     .whole = run.step.time,
+                     .times = named_parts(run.step.parts, convolutional_part_name),
+                     .unit = TimeUnit::Milliseconds,
+                     .rank = run.step.critical_rank});
+  return document;
+}
+
+}  // namespace trainyard

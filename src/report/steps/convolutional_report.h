@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The prediction of a convolutional network's step as a document.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/time_band.h"
+#include "parallelism/run/convolutional_run.h"
+#include "report/formats/document.h"
+#include "report/steps/step_entries.h"
+
+namespace trainyard {
+
+struct ConvolutionalReport {
+  StepSetup setup;
+  const ConvolutionalWorkload* workload = nullptr;  // Must outlive this, as must `run`.
+  const ConvolutionalRun* run = nullptr;
+  std::optional<TimeInterval> interval = {};  // The 90 % interval around the time of the step.
+  std::vector<std::string> notes = {};
+  RunInputs inputs = {};
+  std::vector<std::string> estimates = {};  // See Document::estimates.
+
+  [[nodiscard]] double images_per_second() const;
+  [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.
+  [[nodiscard]] double mfu() const { return flops_per_gpu() / run->peak; }
+};
+
+// The parts are those of the critical rank and add up to the step.
+[[nodiscard]] Document document_of(const ConvolutionalReport& report);
+
+}  // namespace trainyard
