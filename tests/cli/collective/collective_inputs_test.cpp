@@ -150,12 +150,12 @@ TEST_CASE("auto leaves out algorithms whose partners have no path, and a name is
   const CollectiveInputs inputs = inputs_for(request);
   REQUIRE(inputs.algorithms.front() == &kRing);
   REQUIRE(std::ranges::find(inputs.algorithms, &kTree) == inputs.algorithms.end());
-  REQUIRE(has_note(inputs, "tree left out: no path leads from server1/gpu0 to server3/gpu0"));
+  REQUIRE(has_note(inputs, "tree left out: no path leads from server2/gpu0 to server0/gpu0"));
   request.auto_algorithms = false;
   request.algorithms = {&kTree};
   REQUIRE_THROWS_WITH(inputs_for(request),
                       "--algo: expected an algorithm that the cluster can run, found \"tree\": no "
-                      "path leads from server1/gpu0 to server3/gpu0");
+                      "path leads from server2/gpu0 to server0/gpu0");
   // Of three hosts every two are cabled.
   const ScratchFolder other;
   const CollectiveInputs three = inputs_for(on(cabled_ring(other, 3)));
