@@ -64,7 +64,7 @@ enum class ClusterNeed : std::uint8_t {
 
 // In which order channels visit the ranks (placement.h).
 enum class ChannelOrder : std::uint8_t {
-  Natural,  // In the order of their numbers: a channel for each NIC of a GPU, or as a grid suggests.
+  Natural,  // In the order of their numbers, a channel for each NIC of a GPU; or as a grid has it.
   Rings,    // Along the rings of each server, evenly over its NICs.
   Walk,     // From neighbour to neighbour on a grid fabric; elsewhere as Rings.
 };

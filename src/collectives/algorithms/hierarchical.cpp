@@ -37,8 +37,9 @@ std::uint32_t min_ranks(const RankLayout& layout) {
 
 // Chunks of a channel: for all_reduce one for each column and server, otherwise one for each rank.
 // Entries list them by column, then by server in the order of the schedule between servers, then by
-// rank: starts_[c * M + p] is the first of the server at place p in column c. Lane channel * N + rank. Connections of a channel: from rank r to head c of
-// its server r * k + c; back from the head N * k + r * k + c; then those of the columns in turn.
+// rank: starts_[c * M + p] is the first of the server at place p in column c. Lane channel * N +
+// rank. Connections of a channel: from rank r to head c of its server r * k + c; back from the head
+// N * k + r * k + c; then those of the columns in turn.
 class Hierarchical final : public ChannelSchedule {
  public:
   Hierarchical(Operation operation, const ScheduleOptions& options)

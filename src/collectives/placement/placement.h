@@ -15,7 +15,8 @@
 // - Algorithms of several NVSwitches: the ranks of an NVSwitch are a node, and two channels use
 //   both trees.
 // The row of an algorithm (algorithm.h) says which of these it is. Others have as many channels as
-// a GPU has NICs, one each where it has none of its own: a message takes one NIC. Those that add up in the network also get switches as relays (aggregation.h).
+// a GPU has NICs, since a message takes one. Those that add up in the network also get switches as
+// relays (aggregation.h).
 #pragma once
 
 #include <optional>

@@ -90,7 +90,7 @@ struct ScheduleShape {
   std::vector<std::int64_t> chunk_cuts = {};
   std::uint32_t lanes = 0;
   std::uint32_t connections = 0;
-  // Of each channel, where all channels go the same ways; otherwise 0.
+  // How many each channel has, where all channels go the same ways; otherwise 0.
   std::uint32_t channel_connections = 0;
 };
 
