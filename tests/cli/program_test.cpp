@@ -179,17 +179,18 @@ TEST_CASE("a group larger than the cluster is refused") {
 }
 
 TEST_CASE("an algorithm that is unknown or cannot do the operation is refused") {
-  require_collective_mistake({"--algo", "ring,rign"},
-                             "--algo: expected auto alone, or some of ring, tree, "
-                             "halving-doubling, pairwise, direct, nvls, sharp, recursive-doubling, "
-                             "bruck, hierarchical, multi-ring, pat, nvls-tree, two-hop, "
-                             "dissemination, swing, found \"rign\"; did "
-                             "you mean \"ring\"?");
   require_collective_mistake(
-      {"--algo", "ring,pairwise"},
-      "--algo: expected an algorithm that can do all_reduce (ring, tree, "
-      "halving-doubling, nvls, sharp, recursive-doubling, hierarchical, multi-ring, "
-      "nvls-tree, swing), found \"pairwise\"");
+      {"--algo", "ring,rign"},
+      "--algo: expected auto alone, or some of ring, tree, "
+      "halving-doubling, halving-doubling-far, pairwise, direct, nvls, sharp, recursive-doubling, "
+      "bruck, hierarchical, multi-ring, pat, nvls-tree, two-hop, "
+      "dissemination, swing, found \"rign\"; did "
+      "you mean \"ring\"?");
+  require_collective_mistake({"--algo", "ring,pairwise"},
+                             "--algo: expected an algorithm that can do all_reduce (ring, tree, "
+                             "halving-doubling, halving-doubling-far, nvls, sharp, "
+                             "recursive-doubling, hierarchical, multi-ring, "
+                             "nvls-tree, swing), found \"pairwise\"");
   require_collective_mistake({"--algo", "ring,ring"},
                              "--algo: expected every algorithm once, found \"ring,ring\"");
 }

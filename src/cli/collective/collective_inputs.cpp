@@ -12,6 +12,7 @@
 #include "collectives/placement/aggregation.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
+#include "topology/cluster/reach.h"
 
 namespace trainyard {
 namespace {
@@ -185,16 +186,27 @@ std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int r
   return msccl_schedule(algorithm, file);
 }
 
-// Throws where the request names an algorithm that the cluster cannot run.
-std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
-                                           const Cluster& cluster) {
+// Throws where the request names an algorithm that the cluster cannot run, and where it can run
+// none. Notes which ones of `auto` have partners without a path.
+std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request, const Cluster& cluster,
+                                           std::vector<std::string>& notes) {
   if (request.algorithms.empty()) {
     return {};  // NCCL chooses.
   }
   const Routing routing(cluster.topology, cluster.routing);
+  const std::optional<std::string> unreachable = describe_unreachable(cluster);
   std::vector<Algorithm> runnable;
   for (const Algorithm algorithm : request.algorithms) {
-    const std::optional<std::string> error = placement_error(cluster, routing, algorithm);
+    std::optional<std::string> error = placement_error(cluster, routing, algorithm);
+    if (!error && unreachable) {
+      error = path_error(cluster, {.operation = request.operation,
+                                   .algorithm = algorithm,
+                                   .root = RankId(static_cast<std::uint32_t>(request.root)),
+                                   .channels = request.channels});
+      if (error) {
+        notes.push_back(fmt::format("{} left out: {}", to_string(algorithm), *error));
+      }
+    }
     if (error && !request.auto_algorithms) {
       throw ConfigError(
           fmt::format("--algo: expected an algorithm that the cluster can run, found \"{}\": {}",
@@ -203,6 +215,11 @@ std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
     if (!error) {
       runnable.push_back(algorithm);
     }
+  }
+  if (runnable.empty() && unreachable) {
+    throw ConfigError(
+        fmt::format("--algo: expected a cluster that can run one of them, found {}: {}",
+                    cluster.name, *unreachable));
   }
   return runnable;
 }
@@ -280,7 +297,7 @@ std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
 CollectiveInputs load_collective_inputs(const CollectiveRequest& request, spdlog::logger& log) {
   std::vector<std::string> notes;
   CollectiveInputs inputs{.cluster = load_ranks(request, notes, log)};
-  inputs.algorithms = runnable_algorithms(request, inputs.cluster);
+  inputs.algorithms = runnable_algorithms(request, inputs.cluster, notes);
   inputs.measured = load_table(request, inputs.cluster, notes);
   inputs.matrix = load_matrix(request, inputs.ranks(), notes);
   inputs.imported = load_algorithm(request, inputs.ranks(), notes);

@@ -45,6 +45,8 @@ struct ScheduleOptions {
   // On such a grid, channel c begins with dimension c mod n of the n, and goes backwards where c /
   // n is odd; otherwise all channels are alike.
   bool rotate_dimensions = false;
+  // All channels go the same ways, so each begins with another one of the NICs of a rank.
+  bool are_alike = false;
   // For alltoallv, the bytes from each source to each target. None: the same everywhere.
   const TrafficMatrix* matrix = nullptr;
 };
@@ -62,7 +64,7 @@ enum class ClusterNeed : std::uint8_t {
 
 // In which order channels visit the ranks (placement.h).
 enum class ChannelOrder : std::uint8_t {
-  Natural,  // In the order of their numbers: one channel, or what the grid or switches suggest.
+  Natural,  // In the order of their numbers, a channel for each NIC of a GPU; or as a grid has it.
   Rings,    // Along the rings of each server, evenly over its NICs.
   Walk,     // From neighbour to neighbour on a grid fabric; elsewhere as Rings.
 };

@@ -33,7 +33,8 @@ ChannelSchedule::ChannelSchedule(std::string_view algorithm, Operation operation
                 .entries = channel_count(options) * extent.entries,
                 .chunk_cuts = extent.chunk_cuts,
                 .lanes = channel_count(options) * rank_count(options) * extent.lanes_of_rank,
-                .connections = channel_count(options) * extent.connections}),
+                .connections = channel_count(options) * extent.connections,
+                .channel_connections = options.are_alike ? extent.connections : 0}),
       ranks_(rank_count(options)) {}
 
 std::optional<Algorithm> parse_algorithm(std::string_view name) {

@@ -14,7 +14,8 @@ namespace trainyard {
 
 extern const AlgorithmRow kRing;
 extern const AlgorithmRow kTree;
-extern const AlgorithmRow kHalvingDoubling;
+extern const AlgorithmRow kHalvingDoubling;     // From the nearest partner on,
+extern const AlgorithmRow kHalvingDoublingFar;  // and from the farthest.
 extern const AlgorithmRow kPairwise;
 extern const AlgorithmRow kDirect;
 extern const AlgorithmRow kNvls;   // The NVSwitch of a server adds up and multicasts.
@@ -31,10 +32,23 @@ extern const AlgorithmRow kSwing;  // Along the dimensions of a torus, in few st
 
 // In the order in which they are listed and tried.
 inline constexpr std::array kAlgorithms{
-    &kRing,     &kTree,         &kHalvingDoubling, &kPairwise,
-    &kDirect,   &kNvls,         &kSharp,           &kRecursiveDoubling,
-    &kBruck,    &kHierarchical, &kMultiRing,       &kPat,
-    &kNvlsTree, &kTwoHop,       &kDissemination,   &kSwing,
+    &kRing,
+    &kTree,
+    &kHalvingDoubling,
+    &kHalvingDoublingFar,
+    &kPairwise,
+    &kDirect,
+    &kNvls,
+    &kSharp,
+    &kRecursiveDoubling,
+    &kBruck,
+    &kHierarchical,
+    &kMultiRing,
+    &kPat,
+    &kNvlsTree,
+    &kTwoHop,
+    &kDissemination,
+    &kSwing,
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Algorithm algorithm) {

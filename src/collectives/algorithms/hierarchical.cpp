@@ -36,9 +36,10 @@ std::uint32_t min_ranks(const RankLayout& layout) {
 }
 
 // Chunks of a channel: for all_reduce one for each column and server, otherwise one for each rank.
-// Entries list them by column, then by server, then by rank: starts_[c * M + m] is the first of
-// server m in column c. Lane channel * N + rank. Connections of a channel: from rank r to head c of
-// its server r * k + c; back from the head N * k + r * k + c; then those of the columns in turn.
+// Entries list them by column, then by server in the order of the schedule between servers, then by
+// rank: starts_[c * M + p] is the first of the server at place p in column c. Lane channel * N +
+// rank. Connections of a channel: from rank r to head c of its server r * k + c; back from the head
+// N * k + r * k + c; then those of the columns in turn.
 class Hierarchical final : public ChannelSchedule {
  public:
   Hierarchical(Operation operation, const ScheduleOptions& options)
@@ -122,12 +123,17 @@ class Hierarchical final : public ChannelSchedule {
   }
 
   void list_chunks() {
+    places_.resize(nodes());
+    for (std::uint32_t place = 0; place < nodes(); ++place) {
+      places_[across_->chunk_at(place)] = place;
+    }
     for (std::uint32_t column = 0; column < heads_; ++column) {
-      for (std::uint32_t node = 0; node < nodes(); ++node) {
+      for (std::uint32_t place = 0; place < nodes(); ++place) {
         if (operation_ == Operation::AllReduce) {
-          starts_.push_back(column * nodes() + node);
+          starts_.push_back(column * nodes() + place);
           continue;
         }
+        const std::uint32_t node = across_->chunk_at(place);
         starts_.push_back(static_cast<std::uint32_t>(listing_.size()));
         for (std::uint32_t rank = first_[node] + column; rank < first_[node + 1]; rank += heads_) {
           listing_.push_back(rank);
@@ -142,18 +148,19 @@ class Hierarchical final : public ChannelSchedule {
   }
   [[nodiscard]] bool gathers() const { return operation_ == Operation::AllGather; }
   [[nodiscard]] bool scatters() const { return operation_ == Operation::ReduceScatter; }
-  // Returns the entries of servers `node` to `node + count - 1` in a column.
-  [[nodiscard]] ChunkRange entries(std::uint32_t column, std::uint32_t node,
+  // Returns the entries of the servers at places `place` to `place + count - 1` in a column.
+  [[nodiscard]] ChunkRange entries(std::uint32_t column, std::uint32_t place,
                                    std::uint32_t count) const {
-    const std::uint32_t first = starts_[column * nodes() + node];
-    return {.first = first, .count = starts_[column * nodes() + node + count] - first};
+    const std::uint32_t first = starts_[column * nodes() + place];
+    return {.first = first, .count = starts_[column * nodes() + place + count] - first};
   }
   [[nodiscard]] ChunkRange column(std::uint32_t number) const {
     return entries(number, 0, nodes());
   }
   // The block of a rank, all_gather and reduce_scatter.
   [[nodiscard]] ChunkRange block(const Parts& parts, std::uint32_t local) const {
-    return {.first = starts_[local % heads_ * nodes() + parts.node] + local / heads_, .count = 1};
+    return {.first = starts_[local % heads_ * nodes() + places_[parts.node]] + local / heads_,
+            .count = 1};
   }
   [[nodiscard]] std::uint32_t to_head(std::uint32_t rank, std::uint32_t head) const {
     return rank * heads_ + head;
@@ -242,12 +249,13 @@ class Hierarchical final : public ChannelSchedule {
   }
 
   Operation operation_;
-  std::uint32_t heads_;               // Heads per server.
-  std::unique_ptr<Schedule> across_;  // Schedule of one column: its ranks are servers.
-  std::uint32_t chunks_;              // Chunks per channel.
-  std::uint32_t connections_;         // Connections per channel.
-  std::vector<std::uint32_t> first_;  // First rank of each server, then the number of ranks.
-  std::vector<std::uint32_t> node_;   // Server of each rank.
+  std::uint32_t heads_;                // Heads per server.
+  std::unique_ptr<Schedule> across_;   // Schedule of one column: its ranks are servers.
+  std::uint32_t chunks_;               // Chunks per channel.
+  std::uint32_t connections_;          // Connections per channel.
+  std::vector<std::uint32_t> first_;   // First rank of each server, then the number of ranks.
+  std::vector<std::uint32_t> node_;    // Server of each rank.
+  std::vector<std::uint32_t> places_;  // Place of each server.
   std::vector<std::uint32_t> starts_;
   std::vector<std::uint32_t> listing_;  // Listing of one channel; empty for all_reduce.
 };

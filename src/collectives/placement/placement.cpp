@@ -199,6 +199,17 @@ LocalOrders cut_rings(const LocalOrders& rings, int channels, const ServerShape&
   return chosen;
 }
 
+// A channel for each NIC of a GPU, of which a message takes one; on one server there is no need.
+int channels_per_gpu(const std::vector<ServerShape>& kinds, int nodes) {
+  std::vector<int> units{1};
+  for (const ServerShape& kind : kinds) {
+    for (const std::vector<int>& own : kind.nics) {
+      units.push_back(nodes == 1 ? 1 : static_cast<int>(own.size()));
+    }
+  }
+  return even_channels(units);
+}
+
 void lay_out_one_server(const ServerRings& rings, std::optional<int> channels, RankLayout& layout) {
   layout.chain_in_single_node = rings.along_links;
   const int suggested = std::max(2, static_cast<int>(rings.orders.size()));
@@ -334,9 +345,10 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   const int nodes = layout.nodes();
   layout.alternate = nodes > 1 && nodes % 2 == 0;
   if (algorithm->order == ChannelOrder::Natural) {
+    const int count = channels ? *channels : channels_per_gpu(kinds, nodes);
+    placement.options.are_alike = true;
     for (const ServerShape& kind : kinds) {
-      layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
-                                natural_order(kind.gpus));
+      layout.kinds.emplace_back(static_cast<std::size_t>(count), natural_order(kind.gpus));
     }
     add_plan(cluster, routing, algorithm, channels, placement);
     return placement;

@@ -14,8 +14,9 @@
 //   dimension and direction.
 // - Algorithms of several NVSwitches: the ranks of an NVSwitch are a node, and two channels use
 //   both trees.
-// The row of an algorithm (algorithm.h) says which of these it is. Others use every link from one
-// channel. Those that add up in the network also get switches as relays (aggregation.h).
+// The row of an algorithm (algorithm.h) says which of these it is. Others have as many channels as
+// a GPU has NICs, since a message takes one. Those that add up in the network also get switches as
+// relays (aggregation.h).
 #pragma once
 
 #include <optional>

@@ -13,9 +13,15 @@ ScheduleConnections::ScheduleConnections(const Schedule& schedule,
     : schedule_(schedule), rank_nodes_(rank_nodes), turns_(rank_nodes.size()) {}
 
 // Connections of a rank take its NICs in turn, those that leave it and those that arrive, unless
-// the schedule has laid them out itself.
+// the schedule has laid them out itself. Of channels that go the same ways, each begins with
+// another NIC, so that messages of a rank to one partner go by all of them.
 ConnectionSpec ScheduleConnections::next() {
   const std::uint32_t index = next_++;
+  const std::uint32_t in_channel = schedule_.shape().channel_connections;
+  if (in_channel > 0 && index % in_channel == 0) {
+    const std::uint32_t channel = index / in_channel;
+    std::ranges::fill(turns_, NicTurns{.source = channel, .target = channel});
+  }
   const ScheduleConnection ends = schedule_.connection(index);
   const NicTurns turn{.source = turns_[ends.source.value()].source++,
                       .target = turns_[ends.target.value()].target++};

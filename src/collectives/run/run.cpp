@@ -162,7 +162,40 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   return result;
 }
 
+struct PlacedSchedule {
+  Placement placement;
+  std::unique_ptr<Schedule> schedule;
+};
+
+PlacedSchedule placed_schedule(const Cluster& cluster, const Routing& routing,
+                               const CollectiveJob& job) {
+  PlacedSchedule placed{.placement = place(cluster, routing, job.algorithm, job.channels),
+                        .schedule = {}};
+  ScheduleOptions& options = placed.placement.options;
+  options.root = job.root;
+  options.pieces = pieces_of(job, options.layout);
+  options.matrix = job.matrix;
+  check_extent(job, options.layout, options.pieces);
+  placed.schedule = make_schedule(job.algorithm, job.operation, options);
+  return placed;
+}
+
 }  // namespace
+
+std::optional<std::string> path_error(const Cluster& cluster, const CollectiveJob& job) {
+  Routing routing(cluster.topology, cluster.routing);
+  const PlacedSchedule placed = placed_schedule(cluster, routing, job);
+  ScheduleConnections connections(*placed.schedule, placed.placement.nodes);
+  std::vector<LinkId> path;
+  for (std::uint32_t index = 0; index < placed.schedule->shape().connections; ++index) {
+    const ConnectionSpec spec = connections.next();
+    if (!routing.route(spec.source, spec.target, spec.flow_label, path, 0, spec.nic_turns)) {
+      return fmt::format("no path leads from {} to {}", cluster.topology.node(spec.source).name,
+                         cluster.topology.node(spec.target).name);
+    }
+  }
+  return std::nullopt;
+}
 
 CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
                                 TransferProgress* progress) {
@@ -171,17 +204,11 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
     CHECK(job.schedule->shape().operation == job.operation, "a schedule of another operation");
     return run_schedule(cluster, routing, job, *job.schedule, cluster.gpus, progress);
   }
-  Placement placement = place(cluster, routing, job.algorithm, job.channels);
-  ScheduleOptions& options = placement.options;
-  options.root = job.root;
-  options.pieces = pieces_of(job, options.layout);
-  options.matrix = job.matrix;
-  check_extent(job, options.layout, options.pieces);
-  const auto schedule = make_schedule(job.algorithm, job.operation, options);
-  check_transfers(job, options, *schedule);
+  const auto [placement, schedule] = placed_schedule(cluster, routing, job);
+  check_transfers(job, placement.options, *schedule);
   CollectiveResult result =
       run_schedule(cluster, routing, job, *schedule, placement.nodes, progress);
-  result.pieces = options.pieces;
+  result.pieces = placement.options.pieces;
   result.remarks = placement.remarks;
   return result;
 }

@@ -70,6 +70,12 @@ struct TransferProgress {
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
                                               TransferProgress* progress = nullptr);
 
+// Why the job cannot run though the cluster has what its algorithm needs: the first two of its
+// partners between which no path leads. Looks at every connection, so ask only where
+// describe_unreachable() (topology/cluster/reach.h) has found something.
+[[nodiscard]] std::optional<std::string> path_error(const Cluster& cluster,
+                                                    const CollectiveJob& job);
+
 // The size that nccl-tests would run for a wanted one: operations that give every rank its own part
 // (all_gather, reduce_scatter, alltoall, scatter, gather) round that part down to 16 bytes; so does
 // alltoallv without a matrix

@@ -90,6 +90,8 @@ struct ScheduleShape {
   std::vector<std::int64_t> chunk_cuts = {};
   std::uint32_t lanes = 0;
   std::uint32_t connections = 0;
+  // How many each channel has, where all channels go the same ways; otherwise 0.
+  std::uint32_t channel_connections = 0;
 };
 
 // "rank 3" or, beyond the ranks, "switch 0": how messages name who takes part.

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kMaxGpus = 128;
 constexpr std::size_t kMaxKindsShown = 16;
 constexpr std::size_t kMaxLeaves = 300;
+constexpr std::size_t kMaxCabled = 64;
 constexpr std::uint32_t kMaxLabels = 8;
 
 template <typename T>
@@ -76,6 +77,9 @@ class ReachSearch {
         try_kinds(from, to);
       }
     }
+    if (!found_ && are_cabled()) {
+      try_all_servers();
+    }
     if (!found_) {
       try_leaves();
     }
@@ -83,6 +87,33 @@ class ReachSearch {
   }
 
  private:
+  // Whether servers are cabled to each other, without a switch. They pass nothing on, so that even
+  // servers that are alike may reach different ones.
+  [[nodiscard]] bool are_cabled() const {
+    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
+      const Link& link = topology_.link(LinkId(index));
+      if (topology_.node(link.source).kind == NodeKind::Nic &&
+          topology_.node(link.target).kind == NodeKind::Nic) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void try_all_servers() {
+    std::vector<ServerId> servers;
+    for (std::uint32_t index = 0; index < topology_.server_count(); ++index) {
+      servers.emplace_back(index);
+    }
+    servers = spread(servers, kMaxCabled);
+    for (const ServerId from : servers) {
+      for (const ServerId to : servers) {
+        if (from != to) {
+          try_servers(from, to, 1);
+        }
+      }
+    }
+  }
+
   // The first servers of both; then the last ones, which may be in other NVLink domains.
   void try_kinds(const AlikeServers& from, const AlikeServers& to) {
     const bool is_same = from.first == to.first;
@@ -148,7 +179,10 @@ class ReachSearch {
         }
       }
     }
-    return "the routing of the fabric finds no way";
+    const auto has_leaf = [this](NodeId nic) { return leaf(nic).has_value(); };
+    return std::ranges::any_of(sources, has_leaf) || std::ranges::any_of(targets, has_leaf)
+               ? "the routing of the fabric finds no way"
+               : "no cable joins their servers, and servers pass nothing on";
   }
 
   [[nodiscard]] std::optional<std::uint32_t> leaf(NodeId nic) const {

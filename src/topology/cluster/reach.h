@@ -22,7 +22,8 @@ struct Unreachable {
 
 // Routes between the GPUs of one server of each kind, and of two servers of each pair of kinds,
 // then between switches of the fabric. Servers with more than 128 GPUs in use, more than 16 kinds
-// of server and more than 300 leaves are looked at in part: the components of the fabric,
+// of server, more than 64 that are cabled to each other and more than 300 leaves are looked at in
+// part: the components of the fabric,
 // which the kinds tell apart, are exact for any number.
 [[nodiscard]] std::optional<Unreachable> find_unreachable(const Cluster& cluster, Routing& routing,
                                                           const SwitchGraph& graph,

@@ -404,9 +404,29 @@ Chooser Routing::local_chooser(NodeId source, NodeId target, std::uint32_t flow_
   return {inside, source, target, flow_label, target.value()};
 }
 
+// Where servers are cabled to each other, without a switch, another one of their NICs may lead to
+// the target.
 bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_label,
                                std::vector<LinkId>& path, std::uint32_t number,
                                const NicTurns& turns) {
+  if (append_by_nics(source, target, flow_label, path, number, turns)) {
+    return true;
+  }
+  const auto source_nics = static_cast<std::uint32_t>(nics(source).size());
+  const auto target_nics = static_cast<std::uint32_t>(nics(target).size());
+  for (std::uint32_t other = 1; other < source_nics * target_nics; ++other) {
+    const NicTurns next{.source = turns.source + other / target_nics,
+                        .target = turns.target + other % target_nics};
+    if (append_by_nics(source, target, flow_label, path, number, next)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Routing::append_by_nics(NodeId source, NodeId target, std::uint32_t flow_label,
+                             std::vector<LinkId>& path, std::uint32_t number,
+                             const NicTurns& turns) {
   const auto target_nic = tables_->nic(target, turns.target);
   if (!target_nic) {
     return false;

@@ -82,6 +82,9 @@ class Routing {
   [[nodiscard]] bool append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_label,
                                       std::vector<LinkId>& path, std::uint32_t number,
                                       const NicTurns& turns);
+  [[nodiscard]] bool append_by_nics(NodeId source, NodeId target, std::uint32_t flow_label,
+                                    std::vector<LinkId>& path, std::uint32_t number,
+                                    const NicTurns& turns);
 
   const Topology& topology_;
   RoutingOptions options_;

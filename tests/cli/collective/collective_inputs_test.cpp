@@ -112,12 +112,16 @@ TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") 
     }
     return text;
   };
-  REQUIRE(names("dgx-h100", 1) == "ring tree halving-doubling nvls recursive-doubling");
+  REQUIRE(names("dgx-h100", 1) ==
+          "ring tree halving-doubling halving-doubling-far nvls recursive-doubling");
   REQUIRE(names("dgx-h100", 2) ==
-          "ring tree halving-doubling sharp recursive-doubling hierarchical multi-ring nvls-tree");
+          "ring tree halving-doubling halving-doubling-far sharp recursive-doubling hierarchical "
+          "multi-ring nvls-tree");
   REQUIRE(names("hgx-h100-clos", 2) ==
-          "ring tree halving-doubling recursive-doubling hierarchical multi-ring nvls-tree");
-  REQUIRE(names("dgx-a100", 1) == "ring tree halving-doubling recursive-doubling");
+          "ring tree halving-doubling halving-doubling-far recursive-doubling hierarchical "
+          "multi-ring nvls-tree");
+  REQUIRE(names("dgx-a100", 1) ==
+          "ring tree halving-doubling halving-doubling-far recursive-doubling");
   CollectiveRequest named = on("dgx-a100");
   named.inputs.overrides.nodes = 1;
   named.algorithms = {&kRing, &kNvls};
@@ -125,6 +129,37 @@ TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") 
   REQUIRE_THROWS_WITH(inputs_for(named),
                       "--algo: expected an algorithm that the cluster can run, found \"nvls\": "
                       "the switch NVSwitch2 cannot add up in the network");
+}
+
+// Hosts of two NICs in a ring of cables, without a switch.
+std::string cabled_ring(const ScratchFolder& folder, int hosts) {
+  std::string text =
+      "name: cabled\nsource: test\nnodes: " + std::to_string(hosts) +
+      "\nserver: {template: pcie, gpu: L40S, gpus: 1, nic: ConnectX-7-200G, nics: 2, "
+      "cpu: EPYC-Rome}\nfabric: {template: graph, cable: 3 m, links: [";
+  for (int host = 0; host < hosts; ++host) {
+    text += (host == 0 ? "" : ", ") + std::string("{from: server") + std::to_string(host) +
+            "/nic0, to: server" + std::to_string((host + 1) % hosts) + "/nic1}";
+  }
+  return folder.write("cabled.yaml", text + "]}\n");
+}
+
+TEST_CASE("auto leaves out algorithms whose partners have no path, and a name is refused") {
+  const ScratchFolder folder;
+  CollectiveRequest request = on(cabled_ring(folder, 4));
+  const CollectiveInputs inputs = inputs_for(request);
+  REQUIRE(inputs.algorithms.front() == &kRing);
+  REQUIRE(std::ranges::find(inputs.algorithms, &kTree) == inputs.algorithms.end());
+  REQUIRE(has_note(inputs, "tree left out: no path leads from server2/gpu0 to server0/gpu0"));
+  request.auto_algorithms = false;
+  request.algorithms = {&kTree};
+  REQUIRE_THROWS_WITH(inputs_for(request),
+                      "--algo: expected an algorithm that the cluster can run, found \"tree\": no "
+                      "path leads from server2/gpu0 to server0/gpu0");
+  // Of three hosts every two are cabled.
+  const ScratchFolder other;
+  const CollectiveInputs three = inputs_for(on(cabled_ring(other, 3)));
+  REQUIRE(std::ranges::find(three.algorithms, &kTree) != three.algorithms.end());
 }
 
 TEST_CASE("ranks count within the GPUs that are used of each node") {

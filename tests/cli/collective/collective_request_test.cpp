@@ -97,7 +97,8 @@ TEST_CASE("a request that would silently change nothing is refused") {
                       "--against-other-ranks: expected --against FILE beside it, found none");
   REQUIRE_THROWS_WITH(with("all_reduce", {"--algo", "auto,ring"}),
                       "--algo: expected auto alone, or some of ring, tree, halving-doubling, "
-                      "pairwise, direct, nvls, sharp, recursive-doubling, bruck, hierarchical, "
+                      "halving-doubling-far, pairwise, direct, nvls, sharp, recursive-doubling, "
+                      "bruck, hierarchical, "
                       "multi-ring, pat, nvls-tree, two-hop, dissemination, swing, found "
                       "\"auto\"");
 }

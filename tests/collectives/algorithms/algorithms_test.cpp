@@ -70,12 +70,13 @@ TEST_CASE("what each algorithm can do") {
   };
   REQUIRE(
       names(Operation::AllReduce) ==
-      "ring tree halving-doubling nvls sharp recursive-doubling hierarchical multi-ring nvls-tree "
-      "swing");
+      "ring tree halving-doubling halving-doubling-far nvls sharp recursive-doubling hierarchical "
+      "multi-ring nvls-tree swing");
   REQUIRE(names(Operation::AllGather) ==
-          "ring halving-doubling nvls recursive-doubling bruck hierarchical multi-ring pat");
+          "ring halving-doubling halving-doubling-far nvls recursive-doubling bruck hierarchical "
+          "multi-ring pat");
   REQUIRE(names(Operation::ReduceScatter) ==
-          "ring halving-doubling nvls hierarchical multi-ring pat");
+          "ring halving-doubling halving-doubling-far nvls hierarchical multi-ring pat");
   REQUIRE(names(Operation::Broadcast) == "ring tree nvls");
   REQUIRE(names(Operation::Reduce) == "ring tree nvls");
   REQUIRE(names(Operation::AllToAll) == "pairwise direct bruck two-hop");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed forms of halving and doubling on an idle switch, to the picosecond.
+// Closed forms of halving and doubling on an idle switch, to the picosecond; and the partners and
+// blocks of every step against a naive model.
 //
 // With path latency a, t(s) = transfer_time(s, B) and N = 2^k ranks, the round between ranks that
 // differ in bit r exchanges 2^r blocks of S/N: a + t(2^r S/N). Either half is the sum over r = 0 ..
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <set>
 
 #include "support/collective_run.h"
 
@@ -29,6 +31,68 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kDoublingEngines{Fidelity::Analytical, Fidelity::Flow};
+
+// The blocks that a rank sends in a step of channel 0.
+std::set<std::uint32_t> halving_blocks(const Schedule& schedule, const Step& sent) {
+  std::set<std::uint32_t> blocks;
+  for (std::uint32_t i = 0; i < sent.chunks.count; ++i) {
+    const std::uint32_t entry = sent.chunks.first + i;
+    blocks.insert(schedule.shape().entries == 0 ? entry : schedule.chunk_at(entry));
+  }
+  return blocks;
+}
+
+// In round k of reduce_scatter, a rank sends its partner the blocks of all ranks that agree with
+// the partner in the bits that were exchanged so far: the lowest, or the highest.
+TEST_CASE("halving begins with the nearest partner or the farthest, and half of the data") {
+  for (const std::uint32_t ranks : {2U, 4U, 8U, 32U}) {
+    for (const bool is_near : {true, false}) {
+      const auto schedule =
+          make_flat({.algorithm = is_near ? &kHalvingDoubling : &kHalvingDoublingFar,
+                     .ranks = static_cast<int>(ranks)});
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        std::uint32_t met = 0;
+        for (std::uint32_t round = 0; (2U << round) <= ranks; ++round) {
+          const std::uint32_t mask = is_near ? 1U << round : ranks >> (round + 1);
+          met |= mask;
+          std::set<std::uint32_t> blocks;
+          for (std::uint32_t block = 0; block < ranks; ++block) {
+            if (((block ^ rank ^ mask) & met) == 0) {
+              blocks.insert(block);
+            }
+          }
+          const Step sent = schedule->step(LaneId(rank), std::uint64_t{2} * round);
+          INFO(ranks << " ranks, rank " << rank << ", round " << round << ", near " << is_near);
+          REQUIRE(sent.kind == StepKind::Send);
+          REQUIRE(schedule->connection(sent.connection).target == RankId(rank ^ mask));
+          REQUIRE(blocks.size() == ranks >> (round + 1));
+          REQUIRE(halving_blocks(*schedule, sent) == blocks);
+        }
+      }
+    }
+  }
+}
+
+// Two servers of four: what crosses between them is the last round there and the first one back,
+// one block each, against half of the data each.
+TEST_CASE("halving from the nearest partner on keeps the large messages inside a server") {
+  const auto crossing = [](Algorithm algorithm) {
+    const auto schedule = make_flat({.algorithm = algorithm, .ranks = 8});
+    std::uint32_t blocks = 0;
+    for (std::uint32_t rank = 0; rank < 8; ++rank) {
+      for (std::uint64_t index = 0; index < schedule->step_count(LaneId(rank)); ++index) {
+        const Step step = schedule->step(LaneId(rank), index);
+        const ScheduleConnection ends = schedule->connection(step.connection);
+        if (step.kind == StepKind::Send && ends.source.value() / 4 != ends.target.value() / 4) {
+          blocks += step.chunks.count;
+        }
+      }
+    }
+    return blocks;
+  };
+  REQUIRE(crossing(&kHalvingDoubling) == 8 * 2);
+  REQUIRE(crossing(&kHalvingDoublingFar) == 8 * 2 * 4);
+}
 
 SimTime time_of(Operation operation, int ranks, std::int64_t size, Fidelity fidelity) {
   return idle_time({.algorithm = &kHalvingDoubling, .operation = operation, .ranks = ranks},

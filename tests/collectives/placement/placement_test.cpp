@@ -100,13 +100,16 @@ TEST_CASE("over several nodes as many channels enter and leave at each NIC") {
   REQUIRE_FALSE(place_on(load("dgx-h100", 3), &kRing).options.layout.alternate);
 }
 
-TEST_CASE("the number of channels can be given, and other algorithms have one") {
+TEST_CASE("the number of channels can be given, and other algorithms have one a NIC of a GPU") {
   const Cluster cluster = load("dgx-h100", 2);
   REQUIRE(place_on(cluster, &kRing, 3).options.layout.channels() == 3);
   REQUIRE(place_on(load("dgx-1", 1), &kTree, 7).options.layout.channels() == 7);
   for (const Algorithm algorithm : {&kHalvingDoubling, &kPairwise, &kDirect}) {
     REQUIRE(place_on(cluster, algorithm).options.layout.channels() == 1);
     REQUIRE(place_on(cluster, algorithm, 4).options.layout.channels() == 4);
+    REQUIRE(place_on(load("aws-p5", 2), algorithm).options.layout.channels() == 4);
+    REQUIRE(place_on(load("aws-p5en", 2), algorithm).options.layout.channels() == 2);
+    REQUIRE(place_on(load("aws-p5", 1), algorithm).options.layout.channels() == 1);
   }
 }
 

@@ -56,6 +56,26 @@ TEST_CASE("a ring uses all NICs of a GPU that has several, whatever the number o
 
 // In the graph of q = 5 each cable carries, one way, the traffic between its own ends and that of
 // the two-cable paths that pass it, 6 into it and 6 out of it: 13 pairs of switches of 4 GPUs each.
+TEST_CASE("algorithms with one partner at a time use all NICs of a GPU that has several") {
+  const Cluster cluster = load("aws-p5", 4, 1);
+  struct Case {
+    Algorithm algorithm;
+    Operation operation;
+  };
+  for (const auto& [algorithm, operation] :
+       {Case{&kDirect, Operation::SendReceive}, Case{&kPairwise, Operation::AllToAll},
+        Case{&kBruck, Operation::AllToAll}, Case{&kHalvingDoubling, Operation::AllReduce},
+        Case{&kHalvingDoublingFar, Operation::AllReduce},
+        Case{&kRecursiveDoubling, Operation::AllReduce}}) {
+    CollectiveJob job{.operation = operation, .algorithm = algorithm, .size = 256_MiB};
+    const SimTime by_all = run_collective(cluster, job).time;
+    job.channels = 1;
+    INFO(to_string(algorithm) << " " << to_string(operation));
+    REQUIRE(run_collective(cluster, job).time / by_all > 3.9);
+    REQUIRE(run_collective(cluster, job).time / by_all < 4.01);
+  }
+}
+
 TEST_CASE("an all-to-all on a slim fly is limited by cables that all carry as much") {
   const Cluster cluster = load("slim-fly-q5", 200);
   const CollectiveJob job{.operation = Operation::AllToAll, .algorithm = &kDirect, .size = 64_MiB};
