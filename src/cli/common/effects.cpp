@@ -122,12 +122,12 @@ std::vector<std::string> effect_notes(const OptionReader& reader, const std::str
 
 }  // namespace
 
-Option effects_option() {
+Option effects_option(std::string_view needs) {
   return {"effects",
           "NAME",
           "off (the default), or on: name the options, keys and variables given that did not "
           "change the result; a run for each",
-          {.role = Role::Result, .choices = "off|on"}};
+          {.role = Role::Result, .choices = "off|on", .needs = needs}};
 }
 
 std::vector<GivenThing> given_things(const OptionReader& reader) {
@@ -164,7 +164,9 @@ Document with_effects(const OptionReader& reader, Document document) {
     return document;
   }
   const std::vector<std::string> notes = effect_notes(reader, result_of(document));
-  if (output_format(reader) == Format::Csv && reader.command().find("log-level") != nullptr) {
+  const bool is_csv = reader.given("format") ? reader.word("format") == "csv"
+                                             : reader.text("output").value_or("").ends_with(".csv");
+  if (is_csv && reader.command().find("log-level") != nullptr) {
     spdlog::logger log = make_logger(reader);
     log_warnings(log, notes);
   }

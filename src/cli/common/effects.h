@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common/options.h"
@@ -12,7 +13,8 @@
 
 namespace trainyard {
 
-[[nodiscard]] Option effects_option();
+// `needs`: the forms that have notes, where others have none.
+[[nodiscard]] Option effects_option(std::string_view needs = "");
 
 // Returns the document with a note on each thing given that did not change it, where --effects asks
 // for that; CSV, which has no notes, has them as warnings. Commands render what this returns. In a

@@ -93,7 +93,7 @@ TEST_CASE("things given are options, each value of one that repeats", "[effects]
 TEST_CASE("every command with --format and a document looks for what has no effect", "[effects]") {
   for (const Command& command : all_commands()) {
     // They write no document: others look at rows, at files, or check what runs.
-    const Idle without{"sweep", "topology", "import", "validate", "check", "plan"};
+    const Idle without{"sweep", "topology", "import", "validate", "check"};
     for (const Command& part : command.parts.empty() ? std::vector{command} : command.parts) {
       INFO(part.form);
       REQUIRE((part.find("effects") != nullptr) != without.contains(std::string(part.name)));
