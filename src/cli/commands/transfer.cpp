@@ -128,7 +128,7 @@ Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
   };
   if (request.all_at_once) {
     result.last = time(flows_of(transfers, request.both_ways), request.size);
-    if (!result.last.complaint) {
+    if (!result.last.complaint && transfers.size() > 1) {
       result.total_gigabytes_per_second =
           total_gigabytes_per_second(result.last.times, request.size);
     }
