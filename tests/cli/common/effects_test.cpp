@@ -41,7 +41,8 @@ std::set<std::string> idle_in(const std::string& line) {
   std::ostringstream out;
   (void)run_command(command, words, out);
   std::set<std::string> idle;
-  for (const auto& note : nlohmann::json::parse(out.str())["notes"]) {
+  const auto json = nlohmann::json::parse(out.str());
+  for (const auto& note : json["notes"]) {
     const auto text = note.get<std::string>();
     if (const std::size_t end = text.find(" did not change the result"); end != text.npos) {
       idle.insert(text.substr(0, end));
