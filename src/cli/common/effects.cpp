@@ -75,7 +75,8 @@ OptionValues bare_values(const OptionReader& reader) {
     values["log-level"] = {"off"};
   }
   const OptionReader bare(command, values);
-  for (const Option& row : command.options) {  // What is for a file alone, such as --sample-every.
+  // Some options are for a file alone, such as --sample-every for --samples.
+  for (const Option& row : command.options) {
     if (bare.given(row.name) && !has_needs(bare, row) && has_needs(reader, row)) {
       values.erase(std::string(row.name));
     }
