@@ -14,6 +14,7 @@
 #include "cli/collective/collective_nccl.h"
 #include "cli/collective/collective_request.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
@@ -243,7 +244,8 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
   if (request.plot && !run.report.rows.empty()) {
     write_plot(*request.plot, render(run.report, Format::Json));
   }
-  write_output(request.output, render(run.report, request.format), out);
+  const Document document = with_effects(reader, document_of(run.report));
+  write_output(request.output, render(document, request.format), out);
   return run.complete ? 0 : 1;
 }
 

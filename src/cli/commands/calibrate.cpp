@@ -18,6 +18,7 @@
 #include "calibration/measured/measured_rows.h"
 #include "calibration/predict/profile_constants.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
@@ -208,7 +209,7 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
     }
     write_file(*gpu_rates, report.rates->document);
   }
-  write_output(output, render(report, format), out);
+  write_output(output, render(with_effects(reader, document_of(report)), format), out);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/cost_options.h"
+#include "cli/common/effects.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -129,7 +130,7 @@ int run_cost(const OptionReader& reader, std::ostream& out) {
     report.seconds = run.step.time.seconds();
     report.step = step_cost(report.costs, run.plan, run.step);
   }
-  write_output(file, render(document_of(report), format), out);
+  write_output(file, render(with_effects(reader, document_of(report)), format), out);
   return 0;
 }
 

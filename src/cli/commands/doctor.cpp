@@ -15,6 +15,7 @@
 #include "calibration/doctor/doctor_log.h"
 #include "calibration/predict/validation.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/nccl_options.h"
@@ -271,7 +272,7 @@ int run_doctor(const OptionReader& reader, std::ostream& out) {
     report.notes.push_back(fmt::format("no measured table shows {}: ranges are wide",
                                        to_string(report.result.hypotheses.machine)));
   }
-  write_output(file, render(report, format), out);
+  write_output(file, render(with_effects(reader, document_of(report)), format), out);
   return report.result.is_normal() ? 0 : 1;
 }
 

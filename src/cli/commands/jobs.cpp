@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -191,7 +192,9 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const JobMix mix = simulate(request, cluster);
-  write_output(request.output, render(document_of(request, cluster, mix), request.format), out);
+  write_output(request.output,
+               render(with_effects(reader, document_of(request, cluster, mix)), request.format),
+               out);
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/collective/collective_inputs.h"
 #include "cli/commands/plan_request.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/options.h"
 #include "nccl/machine/job_nodes.h"
 #include "nccl/tuning/choice.h"
@@ -105,8 +106,10 @@ int run_plan(const OptionReader& reader, std::ostream& out) {
     write_file(*request.graph_output,
                nccl::write_graph_xml(made.communicator.graphs[kind], made.names));
   }
-  const std::string text = request.format == "info" ? render_plan_info(report)
-                                                    : render(report, *parse_format(request.format));
+  const std::string text =
+      request.format == "info"
+          ? render_plan_info(report)
+          : render(with_effects(reader, document_of(report)), *parse_format(request.format));
   write_output(request.output, text, out);
   return 0;
 }

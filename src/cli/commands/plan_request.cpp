@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "cli/common/effects.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -56,6 +57,7 @@ Options plan_options() {
                 {.role = Role::Result,
                  .choices = "table|json|info",
                  .synonyms = "json=json info=info"}},
+               effects_option("format=table|json"),
                output_file_option()}});
 }
 

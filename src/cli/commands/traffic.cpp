@@ -15,6 +15,7 @@
 
 #include "cli/commands/traffic_html.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
@@ -201,7 +202,9 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
   if (request.report) {
     write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));
   }
-  write_output(request.output, render(document_of(report, cluster.topology), request.format), out);
+  write_output(request.output,
+               render(with_effects(reader, document_of(report, cluster.topology)), request.format),
+               out);
   std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMaxPromiseLines);
   if (const auto complaint = network->complaint()) {
     broken.push_back(*complaint);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -127,7 +128,7 @@ Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
   };
   if (request.all_at_once) {
     result.last = time(flows_of(transfers, request.both_ways), request.size);
-    if (!result.last.complaint) {
+    if (!result.last.complaint && transfers.size() > 1) {
       result.total_gigabytes_per_second =
           total_gigabytes_per_second(result.last.times, request.size);
     }
@@ -223,7 +224,8 @@ int run_transfer(const OptionReader& reader, std::ostream& out) {
   const Result result = run_all(cluster, transfers, request);
   write_packet_files(request.packet, cluster.topology, result.last.port_counters,
                      result.last.samples);
-  write_output(file, render(document_of(cluster, request, result), format), out);
+  write_output(file, render(with_effects(reader, document_of(cluster, request, result)), format),
+               out);
   for (const std::string& complaint : result.complaints) {
     log.error("{}", complaint);
   }

@@ -231,25 +231,6 @@ bool holds(const OptionReader& reader, std::string_view condition) {
       fmt::format("--{}: expected with {}, found alone", option, alternatives(names)));
 }
 
-void check_rules(const OptionReader& reader) {
-  for (const Option& row : reader.command().options) {
-    if (!reader.given(row.name)) {
-      continue;
-    }
-    for (const std::string& condition : split_words(row.traits.needs, ' ')) {
-      if (!holds(reader, condition)) {
-        fail_need(reader, row.name, condition);
-      }
-    }
-    for (const std::string& other : split_words(row.traits.excludes, ' ')) {
-      if (reader.given(other)) {
-        throw ConfigError(fmt::format("--{}: expected without {}{}, found both", row.name,
-                                      reader.command().is_argument(other) ? "" : "--", other));
-      }
-    }
-  }
-}
-
 // The last word of the form of a part: "step".
 std::string part_name(const Command& part) {
   return std::string(part.form.substr(part.form.rfind(' ') + 1));
@@ -300,6 +281,31 @@ Options without(std::string_view names, Options rows) {
     std::erase_if(rows, [&](const Option& row) { return row.name == name; });
   }
   return rows;
+}
+
+void check_rules(const OptionReader& reader) {
+  for (const Option& row : reader.command().options) {
+    if (!reader.given(row.name)) {
+      continue;
+    }
+    for (const std::string& condition : split_words(row.traits.needs, ' ')) {
+      if (!holds(reader, condition)) {
+        fail_need(reader, row.name, condition);
+      }
+    }
+    for (const std::string& other : split_words(row.traits.excludes, ' ')) {
+      if (reader.given(other)) {
+        throw ConfigError(fmt::format("--{}: expected without {}{}, found both", row.name,
+                                      reader.command().is_argument(other) ? "" : "--", other));
+      }
+    }
+  }
+}
+
+bool has_needs(const OptionReader& reader, const Option& row) {
+  return std::ranges::all_of(split_words(row.traits.needs, ' '), [&](const std::string& condition) {
+    return holds(reader, condition);
+  });
 }
 
 std::vector<std::string> choices_of(const OptionReader& reader, std::string_view name) {

@@ -90,6 +90,11 @@ struct Command {
 [[nodiscard]] std::vector<std::string> choices_of(const OptionReader& reader,
                                                   std::string_view name);
 
+// Refuses options whose needs are missing or that exclude each other. Throws ConfigError.
+void check_rules(const OptionReader& reader);
+// Whether the needs of the row hold.
+[[nodiscard]] bool has_needs(const OptionReader& reader, const Option& row);
+
 [[nodiscard]] std::string help_of(const Command& command);
 
 // Parses, and runs the command or prints its help. Returns the exit status. Throws ConfigError.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "report/formats/output.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
@@ -250,6 +251,7 @@ Options output_options() {
            "FORMAT",
            "table, csv or json (default: as --output ends, else table)",
            {.role = Role::Result, .choices = "table|csv|json", .synonyms = kFormatWords}},
+          effects_option(),
           output_file_option()};
 }
 

@@ -36,8 +36,9 @@ using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>
 // absent.
 class OptionReader {
  public:
-  OptionReader(Command command, OptionValues values)
-      : command_(std::move(command)), values_(std::move(values)) {}
+  // `observed`: where the command shall put its result for a comparison (effects.h), if anywhere.
+  OptionReader(Command command, OptionValues values, std::string* observed = nullptr)
+      : command_(std::move(command)), values_(std::move(values)), observed_(observed) {}
 
   [[nodiscard]] const Command& command() const { return command_; }
   [[nodiscard]] bool given(std::string_view name) const;
@@ -56,6 +57,7 @@ class OptionReader {
 
   // Takes a value for an option that is absent, and why.
   void assume(std::string_view name, std::string value, std::string reason);
+  [[nodiscard]] std::string* observed() const { return observed_; }
   // Why a value was assumed; empty where it was not.
   [[nodiscard]] std::string reason(std::string_view name) const;
 
@@ -63,6 +65,7 @@ class OptionReader {
   Command command_;
   OptionValues values_;
   std::map<std::string, std::string, std::less<>> reasons_ = {};
+  std::string* observed_ = nullptr;
 };
 
 // "a,b,c" into its parts, empty ones included.
@@ -92,7 +95,7 @@ class OptionReader {
 // --minbytes, --maxbytes, --stepfactor.
 [[nodiscard]] Options size_options(std::string_view needs = "");
 
-// --format and --output, or the latter alone.
+// --format, --effects and --output, or the last alone.
 [[nodiscard]] Options output_options();
 [[nodiscard]] Option output_file_option();
 // Words that people say for --format.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/options.h"
 #include "cli/compare/comparisons.h"
 #include "sim/config_error.h"
@@ -59,7 +60,7 @@ RunComparison compared(const OptionReader& reader) {
 int run_compare(const OptionReader& reader, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> output = output_file(reader, "output");
-  write_output(output, render(document_of(compared(reader)), format), out);
+  write_output(output, render(with_effects(reader, document_of(compared(reader))), format), out);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/explain/explain_runs.h"
@@ -196,7 +197,10 @@ int run_explain_step(const OptionReader& reader, std::ostream& out) {
   const StepRequest request = read_step_request(reader);
   const unsigned threads = read_threads(reader);
   spdlog::logger log = make_logger(reader);
-  write_output(request.output, render(explain(request, threads, log), request.format), out);
+  write_output(
+      request.output,
+      render(with_effects(reader, document_of(explain(request, threads, log))), request.format),
+      out);
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/explain/explain_runs.h"
@@ -328,7 +329,9 @@ int run_explain_collective(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request, log);
   check_one(request, inputs);
-  write_output(request.output, render(explain(request, inputs), request.format), out);
+  write_output(request.output,
+               render(with_effects(reader, document_of(explain(request, inputs))), request.format),
+               out);
   return 0;
 }
 

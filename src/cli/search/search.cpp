@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/search/search_request.h"
 #include "cli/step/step_request.h"
@@ -383,7 +384,8 @@ int run_search(const OptionReader& reader, std::ostream& out) {
   if (request.best_file) {
     write_best(request, report);
   }
-  write_output(request.output, render(document_of(report), request.format), out);
+  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
+               out);
   return 0;
 }
 

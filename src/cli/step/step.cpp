@@ -11,6 +11,7 @@
 
 #include "calibration/training/step_intervals.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -237,7 +238,8 @@ int run_step(const OptionReader& reader, std::ostream& out) {
   }
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);
-  write_output(request.output, render(predict(request, log), request.format), out);
+  write_output(request.output, render(with_effects(reader, predict(request, log)), request.format),
+               out);
   return 0;
 }
 

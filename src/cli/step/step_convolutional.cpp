@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/step/step_convolutional.h"
 
-#include <utility>
 #include <spdlog/fmt/fmt.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/training/step_intervals.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
 #include "cli/step/step_request.h"
@@ -81,7 +82,8 @@ int run_convolutional_step(const OptionReader& reader, std::ostream& out) {
     report.notes.push_back(std::move(note));
   }
   add_part_notes(cluster, request.inputs, report.notes);
-  write_output(request.output, render(document_of(report), request.format), out);
+  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
+               out);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
 #include "cli/common/options.h"
@@ -236,7 +237,8 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
                                        ranks, cluster.gpus.size()));
   }
   add_part_notes(cluster, request.inputs, report.notes);
-  write_output(request.output, render(document_of(report), request.format), out);
+  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
+               out);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
 #include "cli/step/step_request.h"
@@ -84,7 +85,8 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   report.setup.software = software.name;
   report.setup.precision = to_string(workload.precision);
   add_part_notes(cluster, request.inputs, report.notes);
-  write_output(request.output, render(document_of(report), request.format), out);
+  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
+               out);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -308,6 +309,9 @@ int run_with(SweepTeam& team, const std::function<OptionReader()>& read, std::os
   if (request.output) {
     remove_journals(*request.output);
   }
+  for (const std::string& axis : idle_axes(spec, results)) {
+    plan->log->warn("{}: no value changed any row", axis);
+  }
   return warn_of_failures(results, spec.points(), *plan->log) ? 1 : 0;
 }
 
@@ -368,6 +372,27 @@ Table sweep_table(const SweepSpec& spec, const SweepResults& results) {
   return table;
 }
 
+std::vector<std::string> idle_axes(const SweepSpec& spec, const SweepResults& results) {
+  std::vector<std::string> idle;
+  std::size_t stride = spec.points();
+  for (const std::vector<SweepAxis>& group : spec.groups) {
+    const std::size_t values = group.front().values.size();
+    stride /= values;  // The last group changes first.
+    const bool is_idle =
+        values > 1 && std::ranges::all_of(results, [&](const auto& entry) {
+          const auto& [point, result] = entry;
+          const SweepResult& first = results.at(point - point / stride % values * stride);
+          return result.error.empty() && first.error.empty() && result.csv == first.csv;
+        });
+    if (is_idle) {
+      std::vector<std::string> keys;
+      std::ranges::transform(group, std::back_inserter(keys), &SweepAxis::key);
+      idle.push_back(fmt::format("{}", fmt::join(keys, ", ")));
+    }
+  }
+  return idle;
+}
+
 int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::ostream& out) {
   return run_with(
       team, [&] { return parse_options(sweep_command(), arguments); }, out);
@@ -386,7 +411,7 @@ Command sweep_command() {
                {"resume", "", "go on with what FILE.partial of --output has", {.needs = "output"}},
                {"list", "", "print the command of every point, and run none"},
            },
-           output_options(), report_options(), log_options()}),
+           without("effects", output_options()), report_options(), log_options()}),
       .example = kExample,
       .run = run_alone};
 }

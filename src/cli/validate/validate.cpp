@@ -361,7 +361,7 @@ Command validate_command() {
                     "lower the budgets to what is seen, where that is less",
                     {.excludes = "only"}},
                    threads_option()},
-           output_options(), log_options()}),
+           without("effects", output_options()), log_options()}),
       .example = kExample,
       .run = run_validate};
 }

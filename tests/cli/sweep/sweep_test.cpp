@@ -211,4 +211,21 @@ TEST_CASE("shipped sweeps name options that there are", "[sweep]") {
   REQUIRE(files >= 2);
 }
 
+TEST_CASE("axes whose values change no row are named", "[sweep][effects]") {
+  const SweepSpec spec{
+      .title = "t",
+      .command = "step",
+      .options = {},
+      .groups = {{{.key = "a", .values = {"1", "2"}}},
+                 {{.key = "b", .values = {"1", "2", "3"}}, {.key = "c", .values = {"4", "5", "6"}}},
+                 {{.key = "d", .values = {"1"}}}}};
+  SweepResults results;
+  for (std::size_t point = 0; point < spec.points(); ++point) {
+    results[point] = {.csv = point < 3 ? "x\n1\n" : "x\n2\n", .error = ""};
+  }
+  REQUIRE(idle_axes(spec, results) == std::vector<std::string>{"b, c"});
+  results[4].csv = "x\n3\n";
+  REQUIRE(idle_axes(spec, results).empty());
+}
+
 }  // namespace trainyard

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/effects.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/runtime.h"
+#include "report/formats/json.h"
+#include "sim/config_error.h"
+#include "sim/printable.h"
+
+namespace trainyard {
+namespace {
+
+// Keys of JSON that say again what was asked for.
+constexpr std::array<std::string_view, 31> kSaidAgain{
+    "all_at_once", "both_ways",   "cluster",    "compute_scale", "estimates", "factor",
+    "fidelity",    "fingerprint", "format",     "gpus_per_node", "header",    "jitter",
+    "kind",        "method",      "model",      "nodes",         "notes",     "options",
+    "overlap",     "plan",        "precision",  "resources",     "routing",   "routing_seed",
+    "runtime",     "settings",    "size_bytes", "slow_rank",     "software",  "traffic",
+    "workload"};
+
+// Empties what rows have beside results: why NCCL chose, the hash of the events, the root itself.
+void empty_remarks(Json& value) {
+  for (auto& [key, part] : value.items()) {
+    if (part.is_structured()) {
+      empty_remarks(part);
+    } else if (value.is_object() && (key == "fingerprint" || key == "reason" || key == "root")) {
+      part = nullptr;
+    }
+  }
+}
+
+// Returns what two runs must have alike for an option to be without effect.
+std::string result_of(const Document& document) {
+  Json json = Json::parse(render(document, Format::Json));
+  for (const std::string_view key : kSaidAgain) {
+    json.erase(std::string(key));
+  }
+  empty_remarks(json);
+  std::string result = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (const Document::Entry& entry : document.entries) {
+    if (const auto* const lines = std::get_if<Lines>(&entry)) {
+      result += fmt::format("\n{}\n{}", lines->title, fmt::join(lines->lines, "\n"));
+    }
+  }
+  return result;
+}
+
+// Options that never change a result.
+bool is_of_effort(std::string_view name) {
+  return name == "threads" || name == "log-level" || name == "effects";
+}
+
+// Returns the values given, as a run has them that writes nothing but its result.
+OptionValues bare_values(const OptionReader& reader) {
+  OptionValues values;
+  const Command& command = reader.command();
+  for (const Option& row : joined({command.arguments, command.options})) {
+    const bool is_given = reader.given(row.name) && reader.reason(row.name).empty();
+    if (is_given && row.traits.role != Role::Result && row.name != "effects") {
+      values[std::string(row.name)] = reader.texts(row.name);
+    }
+  }
+  if (command.find("log-level") != nullptr) {
+    values["log-level"] = {"off"};
+  }
+  const OptionReader bare(command, values);
+  // Some options are for a file alone, such as --sample-every for --samples.
+  for (const Option& row : command.options) {
+    if (bare.given(row.name) && !has_needs(bare, row) && has_needs(reader, row)) {
+      values.erase(std::string(row.name));
+    }
+  }
+  return values;
+}
+
+// Returns the result of a run with these values, or why there is none.
+std::string result_with(const Command& command, const OptionValues& values) {
+  std::string result;
+  OptionReader reader(command, values, &result);
+  std::ostringstream unread;
+  try {
+    check_rules(reader);
+    assume_runtime(reader);
+    (void)command.run(reader, unread);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return result;
+}
+
+bool is_default(const OptionReader& reader, const GivenThing& thing) {
+  const Option& row = *reader.command().find(thing.option);
+  return !row.traits.choices.empty() && !reader.command().is_argument(row.name) &&
+         choices_of(reader, row.name).front() == reader.text(row.name);
+}
+
+std::vector<std::string> effect_notes(const OptionReader& reader, const std::string& result) {
+  const std::vector<GivenThing> things = given_things(reader);
+  std::vector<std::string> results(things.size());
+  run_tasks(things.size(), 0, "effects of options", [&](std::size_t index) {
+    results[index] = result_with(reader.command(), things[index].others);
+  });
+  std::vector<std::string> notes;
+  for (std::size_t index = 0; index < things.size(); ++index) {
+    if (results[index] == result) {
+      notes.push_back(fmt::format("{} did not change the result{}", escaped(things[index].text),
+                                  is_default(reader, things[index]) ? ": it is the default" : ""));
+    }
+  }
+  return notes;
+}
+
+}  // namespace
+
+Option effects_option(std::string_view needs) {
+  return {"effects",
+          "NAME",
+          "off (the default), or on: name the options, keys and variables given that did not "
+          "change the result; a run for each",
+          {.role = Role::Result, .choices = "off|on", .needs = needs}};
+}
+
+std::vector<GivenThing> given_things(const OptionReader& reader) {
+  const OptionValues bare = bare_values(reader);
+  std::vector<GivenThing> things;
+  for (const Option& row : reader.command().options) {
+    const std::string name(row.name);
+    const auto given = bare.find(name);
+    if (given == bare.end() || is_of_effort(name)) {
+      continue;
+    }
+    for (std::size_t index = 0; index < given->second.size(); ++index) {
+      OptionValues others = bare;
+      std::vector<std::string>& rest = others[name];
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(index));
+      if (rest.empty()) {
+        others.erase(name);
+      }
+      const std::string& value = given->second[index];
+      things.push_back({.text = fmt::format("--{}{}{}", name, value.empty() ? "" : " ", value),
+                        .option = name,
+                        .others = std::move(others)});
+    }
+  }
+  return things;
+}
+
+Document with_effects(const OptionReader& reader, Document document) {
+  if (std::string* const result = reader.observed()) {
+    *result = result_of(document);
+    return document;
+  }
+  if (reader.word("effects") == "off") {
+    return document;
+  }
+  const std::vector<std::string> notes = effect_notes(reader, result_of(document));
+  const bool is_csv = reader.given("format") ? reader.word("format") == "csv"
+                                             : reader.text("output").value_or("").ends_with(".csv");
+  if (is_csv && reader.command().find("log-level") != nullptr) {
+    spdlog::logger log = make_logger(reader);
+    log_warnings(log, notes);
+  }
+  document.notes.insert(document.notes.end(), notes.begin(), notes.end());
+  return document;
+}
+
+}  // namespace trainyard

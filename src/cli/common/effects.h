@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// --effects: which of the options, keys and variables given did not change the result. Each is left
+// out of a run of its own, and the results are compared, so that no model has to know what does
+// nothing where.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/options.h"
+#include "report/formats/document.h"
+
+namespace trainyard {
+
+// `needs`: the forms that have notes, where others have none.
+[[nodiscard]] Option effects_option(std::string_view needs = "");
+
+// Returns the document with a note on each thing given that did not change it, where --effects asks
+// for that; CSV, which has no notes, has them as warnings. Commands render what this returns. In a
+// run that is looked at, it hands the result to who looks.
+[[nodiscard]] Document with_effects(const OptionReader& reader, Document document);
+
+// Returns the things given beside arguments, each as it is written: "--set server.nics=4". Left out
+// are where results go, and what never changes one. `reader` is that of a run.
+struct GivenThing {
+  std::string text;
+  std::string option;
+  OptionValues others;  // The values of a run without it.
+};
+[[nodiscard]] std::vector<GivenThing> given_things(const OptionReader& reader);
+
+}  // namespace trainyard
