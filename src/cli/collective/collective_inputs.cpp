@@ -34,6 +34,16 @@ Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& n
                                   cluster.gpus.size(), all));
     }
   }
+  if (!request.rank_list.empty()) {
+    const std::size_t all = cluster.gpus.size();
+    if (static_cast<std::size_t>(request.rank_list.back()) >= all) {
+      fail_option("ranks", fmt::format("ranks from 0 to {}", all - 1),
+                  std::to_string(request.rank_list.back()));
+    }
+    keep_ranks(Cluster(cluster), request.rank_list, cluster);
+    notes.push_back(fmt::format("{} of the {} GPUs of the cluster take part, on {}",
+                                cluster.gpus.size(), all, counted(cluster.nodes, "server")));
+  }
   if (request.seed && cluster.nodes == 1) {
     notes.push_back("--seed did not influence the result: one node does not use the fabric");
   } else if (const auto why = traits(cluster.routing.policy).seedless;

@@ -79,6 +79,20 @@ void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
   }
 }
 
+void read_ranks(const OptionReader& reader, CollectiveRequest& request) {
+  const std::string text = reader.text("ranks").value_or("");
+  if (text.find_first_of(",-:") == std::string::npos || text.starts_with('-')) {
+    request.ranks = reader.integer("ranks", 1, 1'000'000);
+    return;
+  }
+  request.rank_list = index_list(text);
+  std::ranges::sort(request.rank_list);
+  const bool is_double = std::ranges::adjacent_find(request.rank_list) != request.rank_list.end();
+  if (request.rank_list.empty() || is_double) {
+    fail_option("ranks", "a number, or different ranks such as 0,8,16, 0-7 or 0-63:8", text);
+  }
+}
+
 std::string_view algorithm_help() {
   static const std::string text = fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
@@ -106,7 +120,9 @@ Options collective_arguments() {
 Options collective_options() {
   return joined(
       {cluster_options(),
-       Options{{"ranks", "N", "GPUs that take part: the first ones (default: all)"}},
+       Options{{"ranks", "N|LIST",
+                "GPUs that take part: the first N, or those of a list such as 0,8,16 or 0-63:8 "
+                "(default: all)"}},
        size_options(kSized),
        Options{
            {"matrix",
@@ -162,7 +178,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   CollectiveRequest request;
   request.operation = read_operation(reader);
   request.inputs = read_input_names(reader);
-  request.ranks = reader.integer("ranks", 1, 1'000'000);
+  read_ranks(reader, request);
   request.matrix = reader.text("matrix");
   if (request.operation == Operation::AllToAllV && !request.matrix) {
     throw ConfigError("alltoallv: expected --matrix FILE, found none");

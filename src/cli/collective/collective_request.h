@@ -21,7 +21,8 @@ namespace trainyard {
 struct CollectiveRequest {
   Operation operation = Operation::AllReduce;
   InputNames inputs;
-  std::optional<int> ranks;  // The first ones of the cluster; otherwise all.
+  std::optional<int> ranks;    // The first ones of the cluster; otherwise all, or
+  std::vector<int> rank_list;  // these, in rising order.
   std::optional<Bytes> min_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;

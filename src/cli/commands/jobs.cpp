@@ -35,7 +35,6 @@ Examples:
 
 constexpr int kMaxSteps = 1000;
 constexpr int kMaxShownLinks = 1000;
-constexpr int kMaxServer = 999'999;
 
 struct JobRequest {
   std::string text;
@@ -53,35 +52,12 @@ struct JobsRequest {
   std::optional<std::string> output;
 };
 
-std::optional<int> server_in(std::string_view text) {
-  const std::optional<int> server = parse_number<int>(text);
-  return server && text.front() != '-' && *server <= kMaxServer ? server : std::nullopt;
-}
-
-// "0-3,8": {0, 1, 2, 3, 8}; nothing for anything else. Ranges rise.
-std::vector<int> parse_servers(std::string_view text) {
-  std::vector<int> servers;
-  for (const std::string& part : split_list(text)) {
-    const std::size_t dash = part.find('-');
-    const auto first = server_in(std::string_view(part).substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : server_in(std::string_view(part).substr(dash + 1));
-    if (!first || !last || *last < *first) {
-      return {};
-    }
-    for (int server = *first; server <= *last; ++server) {
-      servers.push_back(server);
-    }
-  }
-  return servers;
-}
-
 JobRequest job_of(const std::string& text) {
   const std::size_t sign = text.rfind('@');
   if (sign != std::string::npos && sign > 0) {
     JobRequest job{.text = text,
                    .workload = text.substr(0, sign),
-                   .servers = parse_servers(std::string_view(text).substr(sign + 1))};
+                   .servers = index_list(std::string_view(text).substr(sign + 1))};
     if (!job.servers.empty()) {
       return job;
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "cli/common/common.h"
@@ -12,6 +13,7 @@
 #include "report/formats/output.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/numbers.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -145,6 +147,31 @@ std::vector<std::string> split_list(std::string_view list) {
     }
     list.remove_prefix(comma + 1);
   }
+}
+
+std::vector<int> index_list(std::string_view text) {
+  constexpr int kMaxIndex = 999'999;
+  const auto index = [](std::string_view number) {
+    const std::optional<int> value = parse_number<int>(number);
+    return value && number.front() != '-' && *value <= kMaxIndex ? value : std::nullopt;
+  };
+  std::vector<int> indices;
+  for (const std::string& part : split_list(text)) {
+    const std::string_view range = std::string_view(part).substr(0, part.find(':'));
+    const std::size_t dash = range.find('-');
+    const auto first = index(range.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : index(range.substr(dash + 1));
+    const auto step = range.size() == part.size()
+                          ? std::optional(1)
+                          : index(std::string_view(part).substr(range.size() + 1));
+    if (!first || !last || *last < *first || !step || *step == 0) {
+      return {};
+    }
+    for (int next = *first; next <= *last; next += *step) {
+      indices.push_back(next);
+    }
+  }
+  return indices;
 }
 
 std::string alternatives(std::span<const std::string> words) {

@@ -70,6 +70,9 @@ class OptionReader {
 
 // "a,b,c" into its parts, empty ones included.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);
+// "0-3,8,16-31:8": 0, 1, 2, 3, 8, 16, 24, each up to 999,999; nothing for anything else. Ranges
+// rise.
+[[nodiscard]] std::vector<int> index_list(std::string_view text);
 // "a", "a or b", "a, b or c".
 [[nodiscard]] std::string alternatives(std::span<const std::string> words);
 

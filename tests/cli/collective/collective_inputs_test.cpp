@@ -193,6 +193,18 @@ TEST_CASE("ranks are counted node by node, and the last node may take part with 
   REQUIRE_THROWS_WITH(kept(13), "--ranks: expected at most 12 (the GPUs of 3 nodes), found \"13\"");
 }
 
+TEST_CASE("ranks of a list take part, on the servers that have them") {
+  CollectiveRequest request = on("dgx-h100");
+  request.inputs.overrides.nodes = 4;
+  request.rank_list = {1, 9, 10, 31};
+  const CollectiveInputs inputs = inputs_for(request);
+  REQUIRE(inputs.cluster.server_gpus == std::vector<int>{1, 2, 1});
+  REQUIRE(inputs.cluster.topology.node(inputs.cluster.gpus[0]).name == "server0/gpu1");
+  REQUIRE(inputs.cluster.topology.node(inputs.cluster.gpus[3]).name == "server3/gpu7");
+  request.rank_list = {0, 32};
+  REQUIRE_THROWS_WITH(inputs_for(request), "--ranks: expected ranks from 0 to 31, found \"32\"");
+}
+
 TEST_CASE("the root is one of the ranks") {
   CollectiveRequest request = on("dgx-h100");
   request.operation = Operation::Broadcast;
