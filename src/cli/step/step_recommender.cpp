@@ -24,7 +24,7 @@ namespace {
 
 // There are no closed forms, so that what needs a graph needs no --method.
 StepRequest read_request(const OptionReader& reader) {
-  for (const char* const name : {"memory", "report", "costs", "prices"}) {
+  for (const char* const name : {"model", "memory", "report", "costs", "prices"}) {
     if (reader.given(name)) {
       throw ConfigError(fmt::format(
           "--{}: expected a workload of a transformer, found one of a recommendation model", name));
@@ -95,8 +95,8 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const RecommenderWorkload workload = load_recommender_workload(
-      find_config("workloads", request.inputs.workload),
-      configs_folder() / "workloads" / "recommenders", request.inputs.workload_settings);
+      find_workload(request.inputs.workload), configs_folder() / "workloads" / "recommenders",
+      request.inputs.workload_settings);
   const RecommenderSoftware software =
       RecommenderSoftware::load(find_config("software/recommenders", workload.software));
   const nccl::Profile profile = load_profile(request.inputs.profile);

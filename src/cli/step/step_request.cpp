@@ -36,7 +36,7 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what) {
 
 StepRequest read_step_request(const OptionReader& reader, std::optional<StepMethod> only) {
   (void)reader.required_text("cluster");
-  (void)reader.required_text("workload");
+  require_job(reader);
   StepRequest request{.inputs = read_input_names(reader),
                       .runtime = read_runtime(reader),
                       .format = output_format(reader),
