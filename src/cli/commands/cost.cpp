@@ -44,6 +44,7 @@ struct CostReport {
   ClusterCosts costs;
   std::optional<double> seconds = {};  // The time of the step, if there is one.
   std::optional<StepCost> step = {};
+  std::vector<std::string> notes = {};
 };
 
 // Runs a step as `trainyard step` does without options.
@@ -86,6 +87,7 @@ Document document_of(const CostReport& report) {
   const CostTotals& totals = report.costs.totals;
   const auto some = [](double value) { return value > 0.0 ? CellValue(value) : CellValue(); };
   Document document{.heading = {"Cluster " + report.cluster}, .notes = cost_notes(report.costs)};
+  append_once(report.notes, document.notes);
   const auto add = [&](Figure figure) {
     figure.group = "totals";
     document.add(std::move(figure));
@@ -129,6 +131,7 @@ int run_cost(const OptionReader& reader, std::ostream& out) {
     const StepRun run = run_step_of(inputs, cluster);
     report.seconds = run.step.time.seconds();
     report.step = step_cost(report.costs, run.plan, run.step);
+    add_job_note(inputs, report.notes);
   }
   write_output(file, render(with_effects(reader, document_of(report)), format), out);
   return 0;
@@ -144,6 +147,7 @@ Command cost_command() {
           .options = joined({cluster_options(),
                              Options{{"workload", "NAME|FILE",
                                       "energy and cost of a step of this job, as for step", kInput},
+                                     model_option(),
                                      {"prices", "FILE",
                                       "prices and watts of parts, of a kWh, years of use", kInput}},
                              output_options(), log_options()}),

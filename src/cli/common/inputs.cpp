@@ -10,6 +10,10 @@
 
 #include "cli/common/common.h"
 #include "cli/common/log.h"
+#include "sim/config.h"
+#include "sim/config_error.h"
+#include "sim/printable.h"
+#include "sim/yaml_names.h"
 #include "topology/lint/staging.h"
 
 namespace trainyard {
@@ -24,7 +28,79 @@ bool is_of_cluster(const std::string& setting) {
   return std::ranges::find(kWorkloadKeys, key) == kWorkloadKeys.end();
 }
 
+// The job of a model that is named without one, configs/workloads/data-parallel.yaml.
+constexpr std::string_view kDefaultJob = "data-parallel";
+
+struct JobFile {
+  std::string_view option;
+  std::string_view folder;
+};
+
+constexpr JobFile kWorkloadFile{.option = "workload", .folder = "workloads"};
+constexpr JobFile kModelFile{.option = "model", .folder = "workloads/models"};
+
+std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
+                                    std::string_view name_or_file) {
+  const std::vector<std::string> own = yaml_names_in(configs_folder() / kind.folder);
+  const std::filesystem::path file(name_or_file);
+  const bool is_file =
+      file.has_parent_path() || file.has_extension() || std::filesystem::exists(file);
+  if (name_or_file.empty() || is_file || std::ranges::find(own, name_or_file) != own.end()) {
+    return find_config(kind.folder, name_or_file);
+  }
+  std::vector<std::string> near;
+  if (const auto nearest = nearest_word(name_or_file, own)) {
+    near.push_back(in_quotes(*nearest));
+  }
+  const std::vector<std::string> others = yaml_names_in(configs_folder() / other.folder);
+  if (const auto nearest = nearest_word(name_or_file, others)) {
+    near.push_back(fmt::format("--{} {}", other.option, *nearest));
+  }
+  throw ConfigError(
+      fmt::format("expected a file or one of the {} {}, found {}{}", kind.folder,
+                  fmt::join(own, ", "), in_quotes(name_or_file),
+                  near.empty() ? "" : fmt::format("; did you mean {}?", alternatives(near))));
+}
+
+// Returns the settings of a workload that has this model instead of its own. The default job has
+// sequences that the model can take.
+std::vector<std::string> model_settings(const std::string& name, bool is_default_job) {
+  const std::filesystem::path file = find_model(name);
+  std::vector<std::string> settings{"model=" + (file.stem() == name ? name : file.string())};
+  if (is_default_job) {
+    constexpr std::int64_t kSequence = 4096;  // As the file has it.
+    const Model model = load_model(file);
+    if (model.patches) {
+      settings.push_back(fmt::format("batch.sequence={}", model.patches->tokens()));
+    } else if (model.learned_positions > 0 && model.learned_positions < kSequence) {
+      settings.push_back(fmt::format("batch.sequence={}", model.learned_positions));
+    }
+  }
+  return settings;
+}
+
 }  // namespace
+
+Option model_option() {
+  return {"model", "NAME|FILE",
+          "instead of the workload's model: a file, or a name in configs/workloads/models; without "
+          "--workload, data parallel over all GPUs",
+          kInput};
+}
+
+void require_job(const OptionReader& reader) {
+  if (!reader.given("model")) {
+    (void)reader.required_text("workload", "--workload or --model");
+  }
+}
+
+std::filesystem::path find_workload(std::string_view name_or_file) {
+  return find_job_file(kWorkloadFile, kModelFile, name_or_file);
+}
+
+std::filesystem::path find_model(std::string_view name_or_file) {
+  return find_job_file(kModelFile, kWorkloadFile, name_or_file);
+}
 
 std::vector<std::string> InputNames::settings() const {
   std::vector<std::string> all = overrides.settings;
@@ -39,10 +115,16 @@ InputNames read_input_names(const OptionReader& reader) {
                    .profile = reader.text("profile"),
                    .gpu_rates = reader.text("gpu-rates"),
                    .lists_estimates = reader.given("estimates")};
-  if (reader.given("workload")) {
+  const std::optional<std::string> model = reader.text("model");
+  if (model) {
+    names.is_default_job = names.workload.empty();
+    names.workload = names.is_default_job ? std::string(kDefaultJob) : names.workload;
+    names.workload_settings = model_settings(*model, names.is_default_job);
+  }
+  if (!names.workload.empty()) {
     std::vector<std::string>& settings = names.overrides.settings;
     const auto others = std::stable_partition(settings.begin(), settings.end(), is_of_cluster);
-    names.workload_settings.assign(others, settings.end());
+    names.workload_settings.insert(names.workload_settings.end(), others, settings.end());
     settings.erase(others, settings.end());
   }
   return names;
@@ -56,8 +138,8 @@ Cluster load_cluster_inputs(const InputNames& names, spdlog::logger& log) {
 }
 
 JobInputs load_job(const std::string& workload, const std::vector<std::string>& settings) {
-  Workload read = load_workload(find_config("workloads", workload),
-                                configs_folder() / "workloads" / "models", settings);
+  Workload read =
+      load_workload(find_workload(workload), configs_folder() / "workloads" / "models", settings);
   SoftwareProfile software = SoftwareProfile::load(find_config("software", read.software));
   return {.workload = std::move(read), .software = std::move(software)};
 }
@@ -102,6 +184,15 @@ RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names) {
     inputs.options.emplace_back("parts", fmt::format("{}", fmt::join(parts, " ")));
   }
   return inputs;
+}
+
+void add_job_note(const InputNames& names, std::vector<std::string>& notes) {
+  if (names.is_default_job) {
+    notes.push_back(
+        fmt::format("no workload was named: the job is {}, with ZeRO 3 over all GPUs and one "
+                    "sequence of each, but for what --set changes (docs/models/step.md)",
+                    kDefaultJob));
+  }
 }
 
 void add_part_notes(const Cluster& cluster, const InputNames& names,

@@ -26,6 +26,7 @@ struct InputNames {
   ClusterOverrides overrides = {};
   std::string workload = {};  // Empty: none.
   std::vector<std::string> workload_settings = {};
+  bool is_default_job = false;                // Of --model without --workload.
   std::optional<std::string> profile = {};    // Constants of NCCL instead of those shipped.
   std::optional<std::string> gpu_rates = {};  // Rates of kernels, the same.
   bool lists_estimates = false;               // Each estimate of the cluster is a note.
@@ -34,9 +35,17 @@ struct InputNames {
   [[nodiscard]] std::vector<std::string> settings() const;
 };
 
-// Reads --cluster, --nodes, --gpus-per-node, --set, --pull, and --workload, --profile, --gpu-rates
-// and --estimates where the command has them. With a workload, --set changes it where the first key is
-// one of a workload. Throws ConfigError without a cluster.
+// The option --model, of commands with --workload: a model in the place of the workload's own.
+[[nodiscard]] Option model_option();
+// Throws ConfigError without a workload and a model.
+void require_job(const OptionReader& reader);
+// The file of a workload or a model; a wrong name is answered with the nearest ones of both kinds.
+[[nodiscard]] std::filesystem::path find_workload(std::string_view name_or_file);
+[[nodiscard]] std::filesystem::path find_model(std::string_view name_or_file);
+
+// Reads --cluster, --nodes, --gpus-per-node, --set, --pull, and --workload, --model, --profile,
+// --gpu-rates and --estimates where the command has them. With a workload or a model, --set changes
+// it where the first key is one of a workload. Throws ConfigError without a cluster.
 [[nodiscard]] InputNames read_input_names(const OptionReader& reader);
 
 struct JobInputs {
@@ -62,6 +71,9 @@ struct Inputs {
 [[nodiscard]] RunInputs run_inputs(const Cluster& cluster, std::vector<std::string> settings);
 // Settings, links, and the options that change the cluster, for a report.
 [[nodiscard]] RunInputs inputs_of_run(const Cluster& cluster, const InputNames& names);
+
+// Says what the job is where the command line names a model alone.
+void add_job_note(const InputNames& names, std::vector<std::string>& notes);
 
 // Notes what the cluster stages through host memory, which parts are the user's, and how many values
 // of the cluster nobody has measured or published, or each of these with its source.

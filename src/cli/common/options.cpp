@@ -19,8 +19,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 5> kConfigs{"clusters", "workloads", "traffic", "transport",
-                                                   "sweeps"};
+constexpr std::array<std::string_view, 6> kConfigs{"clusters", "workloads", "workloads/models",
+                                                   "traffic",  "transport", "sweeps"};
 
 // The same file, by whatever path; both may be missing.
 bool is_same_file(const std::string& one, const std::string& other) {

@@ -184,6 +184,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
         fmt::format("links are not counted for more than {} GPUs", kMaxCountedRanks));
   }
   made.limits = limits_of(request, run);
+  add_job_note(request.inputs, made.notes);
   made.notes.emplace_back("nothing has a price here: improvements are in order of their effect");
   add_part_notes(inputs.machine.cluster, request.inputs, made.notes);
   return made;
@@ -220,7 +221,7 @@ Command explain_command() {
 Command explain_step() {
   return {.name = "explain",
           .form = "explain step",
-          .usage = "explain step --cluster NAME|FILE --workload NAME|FILE [options]",
+          .usage = "explain step --cluster NAME|FILE --workload|--model NAME|FILE [options]",
           .options = joined({without("costs memory prices report trace", step_command().options),
                              Options{threads_option()}}),
           .run = run_explain_step};

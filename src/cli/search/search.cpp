@@ -108,7 +108,8 @@ class SizeSearch {
     const auto gpus = static_cast<int>(cluster_.gpus.size());
     const PlanAxes axes =
         chosen_axes(request_.axes, inputs_.workload, gpus, largest_domain(places_.domains()));
-    const std::vector<ParallelPlan> plans = plans_of(axes, inputs_.workload.plan, gpus);
+    const std::vector<ParallelPlan> plans =
+        plans_of(axes, batched_plan(inputs_.workload, gpus), gpus);
     if (plans.empty()) {
       throw ConfigError(fmt::format(
           "search: expected tensor x context x pipeline ranks that divide {} GPUs, found none",
@@ -203,6 +204,7 @@ class SizeSearch {
       Workload workload = inputs_.workload;
       workload.plan = plans[index]->timed.plan;
       workload.data_fills_cluster = false;
+      workload.batch_fills_cluster = false;
       plans[index]->refined =
           run_workload(cluster_, workload, inputs_.machine.software, tables).step;
     });
@@ -344,6 +346,7 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
     drop_beaten_by_smaller(report.sizes);
   }
   report.notes = notes_of(request, report);
+  add_job_note(request.inputs, report.notes);
   const GpuKinds kinds = gpu_kinds(inputs.machine.cluster);
   if (kinds.models.size() > 1) {
     report.notes.push_back(fmt::format(
@@ -369,7 +372,7 @@ void write_best(const SearchRequest& request, const SearchReport& report) {
     throw ConfigError("--best-plan: expected a plan that fits, found none");
   }
   const std::string text = workload_with_plan(
-      find_config("workloads", request.inputs.workload), configs_folder() / "workloads" / "models",
+      find_workload(request.inputs.workload), configs_folder() / "workloads" / "models",
       request.inputs.workload_settings, best->timed.plan,
       fmt::format("trainyard search: the fastest plan of {} on {} GPUs of {}, {:.4f} s",
                   report.workload, best->timed.plan.ranks(), report.cluster,
@@ -395,7 +398,7 @@ Command search_command() {
   return {.name = "search",
           .form = "search",
           .summary = "the fastest plans for a model on a cluster, and why",
-          .usage = "search --cluster NAME|FILE --workload NAME|FILE [options]",
+          .usage = "search --cluster NAME|FILE --workload|--model NAME|FILE [options]",
           .options = search_options(),
           .example = kExample,
           .run = run_search};

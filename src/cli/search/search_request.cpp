@@ -101,6 +101,7 @@ Options search_options() {
        Options{
            {"workload", "NAME|FILE",
             "model, batch, software and precision: a file, or a name in configs/workloads", kInput},
+           model_option(),
            {"gpus",
             "LIST",
             "numbers of GPUs to search on, whole servers (default: the cluster's)",
@@ -140,7 +141,7 @@ Options search_options() {
 
 SearchRequest read_search_request(const OptionReader& reader) {
   (void)reader.required_text("cluster");
-  (void)reader.required_text("workload");
+  require_job(reader);
   SearchRequest request{
       .inputs = read_input_names(reader),
       .runtime = read_runtime(reader),

@@ -184,6 +184,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   report.setup.software = software.name;
   report.setup.precision = to_string(workload.precision);
   report.notes = notes_of(request, workload, software, run);
+  add_job_note(request.inputs, report.notes);
   const std::vector<std::string> unmeasured = unmeasured_notes(inputs.machine.rates, cluster);
   if (!run.servers && !request.slow_rank && !request.jitter.has_any()) {
     const PredictionKind kind{.is_measured = unmeasured.empty(),
@@ -213,8 +214,9 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
 }
 
 // Options that workloads of other tools do not have, and what the refusal adds.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOptionsOfOurOwn{
-    {{"costs", ""},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOptionsOfOurOwn{
+    {{"model", ""},
+     {"costs", ""},
      {"prices", ""},
      {"report", "; --trace has its time line"},
      {"memory", ", of which nobody says what it holds"}}};
@@ -250,14 +252,15 @@ Command step_command() {
       .name = "step",
       .form = "step",
       .summary = "time of a training step of a model and a plan, and what it is spent on",
-      .usage = "step --cluster NAME|FILE --workload NAME|FILE [options]",
+      .usage = "step --cluster NAME|FILE --workload|--model NAME|FILE [options]",
       .options = joined(
           {cluster_options(),
            Options{
                {"workload",
                 "NAME|FILE",
                 "the job: a file, or a name in configs/workloads; or a workload of another tool",
-                {.role = Role::Input, .synonyms = "model job"}},
+                {.role = Role::Input, .synonyms = "job"}},
+               model_option(),
                estimates_option()},
            imported_options(), runtime_options(),
            Options{{"gpu-rates", "FILE", "rates of kernels, as trainyard calibrate writes them",

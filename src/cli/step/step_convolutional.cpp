@@ -47,8 +47,8 @@ int run_convolutional_step(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const ConvolutionalWorkload workload = load_convolutional_workload(
-      find_config("workloads", request.inputs.workload),
-      configs_folder() / "workloads" / "convolutional", request.inputs.workload_settings);
+      find_workload(request.inputs.workload), configs_folder() / "workloads" / "convolutional",
+      request.inputs.workload_settings);
   const nccl::Profile profile = load_profile(request.inputs.profile);
   const GpuRates rates = load_gpu_rates(request.inputs.gpu_rates);
   const ConvolutionalRun run = [&] {

@@ -59,8 +59,8 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const RecommenderWorkload workload = load_recommender_workload(
-      find_config("workloads", request.inputs.workload),
-      configs_folder() / "workloads" / "recommenders", request.inputs.workload_settings);
+      find_workload(request.inputs.workload), configs_folder() / "workloads" / "recommenders",
+      request.inputs.workload_settings);
   const RecommenderSoftware software =
       RecommenderSoftware::load(find_config("software/recommenders", workload.software));
   const nccl::Profile profile = load_profile(request.inputs.profile);

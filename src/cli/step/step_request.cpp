@@ -39,7 +39,7 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what) {
 
 StepRequest read_step_request(const OptionReader& reader, std::optional<StepMethod> only) {
   (void)reader.required_text("cluster");
-  (void)reader.required_text("workload");
+  require_job(reader);
   StepRequest request{.inputs = read_input_names(reader),
                       .runtime = read_runtime(reader),
                       .format = output_format(reader),
@@ -69,7 +69,7 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
 }
 
 StepRequest read_graph_request(const OptionReader& reader, std::string_view what) {
-  for (const std::string_view name : {"memory", "report", "costs", "prices"}) {
+  for (const std::string_view name : {"model", "memory", "report", "costs", "prices"}) {
     if (reader.given(name)) {
       throw ConfigError(
           fmt::format("--{}: expected a workload of a transformer, found one of {}", name, what));
@@ -82,7 +82,7 @@ StepRequest read_graph_request(const OptionReader& reader, std::string_view what
 bool is_of_kind(const OptionReader& reader, std::string_view kind) {
   const std::optional<std::string> workload = reader.text("workload");
   try {
-    return workload && is_workload_of(find_config("workloads", *workload), kind);
+    return workload && is_workload_of(find_workload(*workload), kind);
   } catch (const ConfigError&) {
     return false;  // The reader of the workload says later what is wrong with it.
   }

@@ -173,6 +173,12 @@ void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward
   list.output_gradient("second linear", hidden, list.splits().sequence);
 }
 
+void output_norm(TensorList& list, const Model& model, std::string_view operation) {
+  if (model.has_output_norms) {
+    list.norm_input(operation, model.hidden);
+  }
+}
+
 // Adds what adaLN-Zero multiplies: what comes out of the norm, and of the block before its gate.
 void modulation_inputs(TensorList& list, const Model& model, std::string_view of_norm,
                        std::string_view of_gate) {
@@ -293,6 +299,7 @@ std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& lay
                                        const ParallelPlan& plan, const ActivationOptions& options) {
   TensorList list(model, plan, options);
   attention_block(list, model, layer.attention);
+  output_norm(list, model, "norm behind attention");
   modulation_inputs(list, model, "modulation before attention", "gate of attention");
   list.norm_input("norm before the feed-forward", model.hidden);
   if (layer.feed_forward) {
@@ -300,6 +307,7 @@ std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& lay
   } else {
     expert_block(list, model.hidden, *layer.experts);
   }
+  output_norm(list, model, "norm behind the feed-forward");
   modulation_inputs(list, model, "modulation before the feed-forward", "gate of the feed-forward");
   list.dropout_mask("second linear", model.hidden);
   if (model.adapters) {

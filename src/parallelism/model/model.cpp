@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "parallelism/model/model_ends.h"
 #include "sim/units.h"
@@ -27,6 +28,8 @@ void attention_fields(Fields& fields, Attention& attention) {
   bool is_latent = false;
   fields.optional("qk_norm", attention.has_qk_norm, Flag{}, "Norms of queries and keys by head.");
   fields.optional("causal", attention.is_causal, Flag{}, "No token sees later ones: `true`.");
+  fields.optional("window", attention.window, kCount, "Nearest tokens that are seen: all.");
+  fields.optional("sinks", attention.has_sinks, Flag{}, "A number of each head in its softmax.");
   fields.optional("kind", is_latent, Choice{kAttentionKinds}, "Form of attention.");
   fields.where(is_latent, [&] {
     LatentAttention& latent = attention.latent.emplace();
@@ -160,7 +163,9 @@ void check_ends(const ConfigNode& node, const Model& model) {
   }
 }
 
-void set_layers(const ConfigNode& node, const std::vector<LayerRun>& runs, Model& model) {
+// `depth`: the layers that there are if the list is repeated up to them; 0: it is not.
+void set_layers(const ConfigNode& node, const std::vector<LayerRun>& runs, std::int64_t depth,
+                Model& model) {
   for (const LayerRun& run : runs) {
     model.layers.insert(model.layers.end(), static_cast<std::size_t>(run.count), run.layer);
     if (model.layers.size() > static_cast<std::size_t>(kMaxLayers)) {
@@ -170,6 +175,13 @@ void set_layers(const ConfigNode& node, const std::vector<LayerRun>& runs, Model
   }
   if (model.layers.empty()) {
     node.fail("at least one kind of layer", "none");
+  }
+  const std::size_t listed = model.layers.size();
+  if (depth != 0 && std::cmp_less(depth, listed)) {
+    node.fail("at most depth, " + std::to_string(depth) + ", layers", std::to_string(listed));
+  }
+  while (std::cmp_less(model.layers.size(), depth)) {
+    model.layers.push_back(ModelLayer(model.layers[model.layers.size() - listed]));
   }
 }
 
@@ -181,6 +193,15 @@ std::int64_t feed_forward_parameters(const Model& model, const FeedForward& laye
 
 std::int64_t Attention::heads() const {
   return grouped ? grouped->heads : latent->heads;
+}
+
+double Attention::window_share(std::int64_t sequence) const {
+  if (window == 0 || window >= sequence) {
+    return 1.0;
+  }
+  // With a mask, w s - w^2 / 2 of s^2 / 2 scores: the first tokens have fewer before them.
+  const double share = static_cast<double>(window) / static_cast<double>(sequence);
+  return is_causal ? share * (2.0 - share) : share;
 }
 
 std::int64_t Attention::query_size() const {
@@ -206,6 +227,10 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
 std::int64_t norm_parameters(const Model& model, std::int64_t elements) {
   constexpr std::array<std::int64_t, kNorms.size()> kVectors{1, 2, 0};
   return kVectors.at(static_cast<std::size_t>(model.norm)) * elements;
+}
+
+std::int64_t layer_norms(const Model& model) {
+  return model.has_output_norms ? 4 : 2;
 }
 
 std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
@@ -253,12 +278,13 @@ std::vector<WeightMatrix> attention_matrices(const Model& model, const Attention
 
 // Projections up of latent attention have none.
 std::int64_t attention_biases(const Model& model, const Attention& attention, std::int64_t tensor) {
+  const std::int64_t sinks = attention.has_sinks ? attention.heads() / tensor : 0;
   if (model.bias == Bias::None) {
-    return 0;
+    return sinks;
   }
   const std::int64_t output = model.bias == Bias::All ? model.hidden : 0;
   const std::int64_t first = attention_matrices(model, attention, tensor).front().outputs;
-  return output + first +
+  return sinks + output + first +
          (attention.latent ? attention.latent->kv_rank + attention.latent->rope_size : 0);
 }
 
@@ -274,8 +300,8 @@ ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
     count.attention += matrix.elements();
   }
   count.modulation = parameters_of(layer_modulation(model));
-  count.norms =
-      2 * norm_parameters(model, model.hidden) + inner_norm_parameters(model, layer.attention);
+  count.norms = layer_norms(model) * norm_parameters(model, model.hidden) +
+                inner_norm_parameters(model, layer.attention);
   if (layer.feed_forward) {
     count.feed_forward = feed_forward_parameters(model, *layer.feed_forward);
     return count;
@@ -332,10 +358,14 @@ void model_fields(Fields& fields, Model& model) {
   fields.optional("embedding_norm", model.has_embedding_norm, Flag{}, "A norm before all layers.");
   fields.optional("norm", model.norm, Choice{kNorms}, "Kind of norm.");
   fields.optional("post_norm", model.is_post_norm, Flag{}, "Norms stand behind residuals.");
+  fields.optional("output_norms", model.has_output_norms, Flag{}, "Norms of blocks' outputs too.");
   fields.optional("bias", model.bias, Choice{kBiases}, "Linear layers that have a bias.");
   fields.check([&](const ConfigNode& node) { check_ends(node, model); });
+  std::int64_t depth = 0;
+  fields.optional("depth", depth, Whole{1, kMaxLayers}, "Layers, if `layers` are repeated.");
   fields.required("layers", runs, List{Group{layer_fields}}, "Layers, first to last.");
-  fields.check([&](const ConfigNode& node) { set_layers(node.required("layers"), runs, model); });
+  fields.check(
+      [&](const ConfigNode& node) { set_layers(node.required("layers"), runs, depth, model); });
 }
 
 Model read_model(const ConfigNode& node, const std::string& name) {

@@ -43,7 +43,11 @@ struct Attention {
   std::optional<LatentAttention> latent = {};  // Exactly one of the two.
   bool has_qk_norm = false;  // Queries and keys are normalised head by head (Qwen 3).
   bool is_causal = true;
+  std::int64_t window = 0;  // Each token attends to so many of the nearest ones; 0: to all.
+  bool has_sinks = false;   // A learned number of each head, in the sum of its softmax (gpt-oss).
 
+  // Returns the share of the scores that the window leaves, of those that the mask leaves.
+  [[nodiscard]] double window_share(std::int64_t sequence) const;
   [[nodiscard]] std::int64_t heads() const;
   // Return the size of one head's query and key, and of its value.
   [[nodiscard]] std::int64_t query_size() const;
@@ -150,6 +154,7 @@ struct Model {
   std::optional<Modulation> modulation = {};
   Norm norm = Norm::Rms;
   bool is_post_norm = false;  // Norms stand behind the residuals, and there is no last one (BERT).
+  bool has_output_norms = false;  // The output of each block is normalised too (Gemma 2, Grok-1).
   Bias bias = Bias::None;
   std::vector<ModelLayer> layers;
   ModelHead head = {};
@@ -185,9 +190,12 @@ struct ParameterCount {
 
 // Returns the parameters of a norm of so many elements.
 [[nodiscard]] std::int64_t norm_parameters(const Model& model, std::int64_t elements);
-// Returns the parameters of norms within attention, beside the two norms of each layer.
+// Returns the norms of a layer that have as many elements as the hidden state.
+[[nodiscard]] std::int64_t layer_norms(const Model& model);
+// Returns the parameters of norms within attention, beside those of layer_norms().
 [[nodiscard]] std::int64_t inner_norm_parameters(const Model& model, const Attention& attention);
-// Return the matrices of attention on one of so many tensor ranks, and the elements of its biases.
+// Return the matrices of attention on one of so many tensor ranks, and the elements of its biases,
+// sinks among them.
 [[nodiscard]] std::vector<WeightMatrix> attention_matrices(const Model& model,
                                                            const Attention& attention,
                                                            std::int64_t tensor);
@@ -196,7 +204,7 @@ struct ParameterCount {
 // Returns the same of the biases of a feed-forward.
 [[nodiscard]] std::int64_t feed_forward_biases(const Model& model, const FeedForward& layer,
                                                std::int64_t tensor);
-// Returns the parameters of one layer, its two norms among them.
+// Returns the parameters of one layer, its norms among them.
 [[nodiscard]] ParameterCount parameters_of(const Model& model, const ModelLayer& layer);
 // Returns the parameters of everything, the last norm among it.
 [[nodiscard]] ParameterCount parameters_of(const Model& model);

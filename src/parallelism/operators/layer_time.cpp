@@ -16,13 +16,14 @@ namespace {
 // matrix: what the activation reads and writes. Estimates, with a factor of the software;
 // docs/models/step.md.
 constexpr double kHiddenBytes = 22.0;
+constexpr double kNormBytes = 4.0;  // Bytes of one more norm: read and written.
 constexpr double kInnerBytesOfMatrix = 2.0;
 // Beyond these, where each elementwise operator is a kernel of its own, of models with RMS norms
 // and rotary positions as facebookresearch/llama (model.py, RMSNorm and apply_rotary_emb) writes
 // them: of a norm 36 for each element instead of 4 (to FP32, square, mean, product, to 16 bits,
 // weights), of queries and keys 20 (to FP32, product, to 16 bits), of the gate 10 for each element
 // of the inner vector instead of 6. PyTorch has layer norm and GELU as one kernel each.
-constexpr double kEagerNormBytes = 2.0 * 32.0;  // Two norms.
+constexpr double kEagerNormBytes = 32.0;
 constexpr double kEagerRotaryBytes = 20.0;
 constexpr double kEagerGateBytes = 4.0;
 // The same of adaLN-Zero as facebookresearch/DiT (models.py, modulate and DiTBlock) writes it, for
@@ -210,7 +211,9 @@ double memory_bound_bytes(const Model& model, const ModelLayer& layer, const Par
   };
   const double hidden = static_cast<double>(model.hidden);
   const double of_modulation = is_unfused && model.modulation ? kEagerModulationBytes : 0.0;
-  double of_token = (kHiddenBytes + (is_eager ? kEagerNormBytes : 0.0) + of_modulation) * hidden /
+  const auto norms = static_cast<double>(layer_norms(model));
+  const double of_norms = (norms - 2.0) * kNormBytes + norms * (is_eager ? kEagerNormBytes : 0.0);
+  double of_token = (kHiddenBytes + of_norms + of_modulation) * hidden /
                         (plan.has_sequence_parallelism ? tensor : 1.0) +
                     (is_eager ? rotary_bytes(layer.attention, plan) : 0.0);
   if (layer.feed_forward) {
@@ -232,7 +235,8 @@ AttentionShape attention_shape(const Attention& attention, const ParallelPlan& p
           .keys = plan.sequence,
           .query_size = attention.query_size(),
           .value_size = attention.value_size(),
-          .is_causal = attention.is_causal};
+          .is_causal = attention.is_causal,
+          .window_share = attention.window_share(plan.sequence)};
 }
 
 // Copies of weights and gradients that come with a layer, or an end of the model, of that many

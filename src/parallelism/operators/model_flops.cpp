@@ -70,8 +70,9 @@ TokenFlops token_flops(const Model& model, std::int64_t sequence) {
   for (const ModelLayer& layer : model.layers) {
     const Attention& attention = layer.attention;
     flops.linear += 2.0 * token_weights(model, layer) + modulation;
-    flops.attention += 2.0 * static_cast<double>(sequence * attention.heads() *
-                                                 (attention.query_size() + attention.value_size()));
+    flops.attention += 2.0 * attention.window_share(sequence) *
+                       static_cast<double>(sequence * attention.heads() *
+                                           (attention.query_size() + attention.value_size()));
   }
   return flops;
 }

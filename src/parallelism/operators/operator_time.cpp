@@ -95,7 +95,8 @@ double OperatorTimes::alignment(const Gemm& gemm) const {
 double OperatorTimes::fused_flops(const AttentionShape& shape) const {
   const double scores = static_cast<double>(shape.sequences * shape.heads) *
                         static_cast<double>(shape.queries) * static_cast<double>(shape.keys);
-  const double all = 2.0 * scores * static_cast<double>(shape.query_size + shape.value_size);
+  const double all =
+      2.0 * scores * shape.window_share * static_cast<double>(shape.query_size + shape.value_size);
   return shape.is_causal ? all / 2.0 : all;
 }
 

@@ -35,6 +35,8 @@ struct AttentionShape {
   std::int64_t query_size = 1;  // Size of a head.
   std::int64_t value_size = 1;
   bool is_causal = true;
+  // The share of the scores that a window leaves; fused kernels compute no others.
+  double window_share = 1.0;
 };
 
 class OperatorTimes {

@@ -64,7 +64,7 @@ std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& la
 
 RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
                                const ParallelPlan& plan) {
-  RankParameters total{.dense = 2 * norm_parameters(model, model.hidden) +
+  RankParameters total{.dense = layer_norms(model) * norm_parameters(model, model.hidden) +
                                 inner_norm_parameters(model, layer.attention) +
                                 attention_biases(model, layer.attention, plan.tensor)};
   for (const EndLinear& each : layer_modulation(model)) {

@@ -102,7 +102,8 @@ void batch_fields_of(Fields& fields, Workload& workload) {
   ParallelPlan& plan = workload.plan;
   const Model& model = workload.model;
   fields.required("micro", plan.micro_batch, kTokenCount, "Sequences of a micro-batch.");
-  fields.required("global", plan.global_batch, kTokenCount, "Sequences of a step.");
+  workload.batch_fills_cluster = !fields.optional(
+      "global", plan.global_batch, kTokenCount, "Sequences of a step: a micro-batch of each GPU.");
   if (!model.patches) {
     fields.where(true, [&] {
       fields.required("sequence", plan.sequence, kTokenCount, "Tokens, if no patches.");
@@ -225,8 +226,16 @@ Workload load_workload(const std::filesystem::path& file, const std::filesystem:
   return build_workload(document, models, settings);
 }
 
-ParallelPlan plan_for(const Workload& workload, int gpus) {
+ParallelPlan batched_plan(const Workload& workload, int gpus) {
   ParallelPlan plan = workload.plan;
+  if (workload.batch_fills_cluster) {
+    plan.global_batch = plan.micro_batch * gpus;
+  }
+  return plan;
+}
+
+ParallelPlan plan_for(const Workload& workload, int gpus) {
+  ParallelPlan plan = batched_plan(workload, gpus);
   if (workload.data_fills_cluster) {
     const std::int64_t others =
         std::int64_t{plan.tensor} * std::int64_t{plan.context} * std::int64_t{plan.pipeline};

@@ -37,7 +37,8 @@ struct Workload {
   std::string software;  // Name of a profile in configs/software.
   Precision precision = Precision::Bf16;
   ParallelPlan plan;
-  bool data_fills_cluster = false;  // The file leaves `data` to plan_for().
+  bool data_fills_cluster = false;   // The file leaves `data` to plan_for().
+  bool batch_fills_cluster = false;  // The file leaves the global batch to batched_plan().
   OverlapChoice overlap;
   ExpertLoads routing = {};
 };
@@ -61,6 +62,9 @@ void workload_fields(Fields& fields, Workload& workload);
 // document.
 [[nodiscard]] Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                                       const std::vector<std::string>& settings = {});
+
+// The plan as the file has it, with a micro-batch of each GPU where no global batch is said.
+[[nodiscard]] ParallelPlan batched_plan(const Workload& workload, int gpus);
 
 // The plan for that many GPUs, with as many data ranks as they leave where the file says nothing,
 // and checked. Throws ConfigError with one line that names the numbers that clash.

@@ -33,6 +33,42 @@ TEST_CASE("settings of the workload are apart from those of the cluster", "[cli]
                       "step: expected --cluster, found none; see trainyard step --help");
 }
 
+TEST_CASE("a model is a setting of the workload, or of the default job", "[cli]") {
+  const auto model_alone = [](const std::string& model) {
+    return names_of(step_command(),
+                    {"--cluster", "dgx-h100", "--model", model, "--set", "batch.micro=2"});
+  };
+  InputNames names = model_alone("gpt2");
+  REQUIRE(names.workload == "data-parallel");
+  REQUIRE(names.workload_settings ==
+          std::vector<std::string>{"model=gpt2", "batch.sequence=1024", "batch.micro=2"});
+  REQUIRE(model_alone("vit-large-16").workload_settings[1] == "batch.sequence=197");
+  std::vector<std::string> notes;
+  add_job_note(names, notes);
+  REQUIRE(notes.size() == 1);
+  REQUIRE(load_job(names.workload, names.workload_settings).workload.model.hidden == 768);
+  names = names_of(search_command(),
+                   {"--cluster", "dgx-h100", "--workload", "llama-3-8b", "--model", "qwen2.5-7b"});
+  add_job_note(names, notes);
+  REQUIRE(notes.size() == 1);
+  const Workload workload = load_job(names.workload, names.workload_settings).workload;
+  REQUIRE(workload.name == "llama-3-8b");
+  REQUIRE(workload.model.name == "qwen2.5-7b");
+  REQUIRE(workload.plan.tensor == 4);
+}
+
+TEST_CASE("a wrong name is answered with the nearest workload and model", "[cli]") {
+  REQUIRE_THROWS_WITH(
+      find_workload("llama-2-7b"),
+      Catch::Matchers::EndsWith(
+          "found \"llama-2-7b\"; did you mean \"llama-3-8b\" or --model llama-2-7b?"));
+  REQUIRE_THROWS_WITH(find_model("mixtral-8x7"),
+                      Catch::Matchers::EndsWith("found \"mixtral-8x7\"; did you mean "
+                                                "\"mixtral-8x7b\" or --workload mixtral-8x7b?"));
+  REQUIRE_THROWS_WITH(find_model("no such model at all"),
+                      Catch::Matchers::EndsWith("found \"no such model at all\""));
+}
+
 TEST_CASE("inputs are what the names say", "[cli]") {
   spdlog::logger log("test");
   const Inputs inputs = load_inputs({.cluster = "dgx-h100",

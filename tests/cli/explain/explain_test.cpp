@@ -100,7 +100,7 @@ TEST_CASE("explain refuses what belongs to the step", "[explain-step]") {
       refusal_of_step({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--prices", "none"}) ==
       "explain: unknown option \"--prices\"; see trainyard explain --help");
   REQUIRE(refusal_of_step({"--cluster", "dgx-h100"}) ==
-          "explain: expected --workload, found none; see trainyard explain --help");
+          "explain: expected --workload or --model, found none; see trainyard explain --help");
 }
 
 }  // namespace trainyard

@@ -250,7 +250,7 @@ TEST_CASE("plans that do not fit are refused with their numbers", "[step-command
   REQUIRE(error_of_step(with_files_step({"--set", "software=none"})).find("\"none\"") !=
           std::string::npos);
   REQUIRE(error_of_step({"--cluster", "dgx-h100"}) ==
-          "step: expected --workload, found none; see trainyard step --help");
+          "step: expected --workload or --model, found none; see trainyard step --help");
 }
 
 TEST_CASE("the help of step shows every option and an example", "[step-command]") {

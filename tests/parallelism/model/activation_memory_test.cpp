@@ -117,6 +117,14 @@ TEST_CASE("modulated layers keep what shifts, scales and gates multiply", "[memo
               end);
 }
 
+TEST_CASE("norms behind blocks keep their inputs", "[memory]") {
+  Model model = published_model(1024, 16);
+  const ParallelPlan plan{.micro_batch = 2, .sequence = 512};
+  const std::int64_t plain = kept(model, plan);
+  model.has_output_norms = true;
+  REQUIRE(kept(model, plan) == plain + 2 * 2 * plan.tokens() * model.hidden);
+}
+
 TEST_CASE("heads of encoders and of images keep the inputs of their layers", "[memory]") {
   Model model = published_model(1024, 16);
   const ParallelPlan plan{.micro_batch = 2, .sequence = 512};

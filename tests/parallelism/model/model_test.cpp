@@ -52,6 +52,43 @@ TEST_CASE("parameters of the shipped models are those of the published checkpoin
       {"kimi-k2", 1'026'408'232'448},
       {"mpt-7b", 6'658'859'008},
       {"mpt-13b", 12'853'954'560},
+      {"llama-3.2-1b", 1'235'814'400},
+      {"llama-3.2-3b", 3'212'749'824},
+      {"qwen2.5-0.5b", 494'032'768},
+      {"qwen2.5-1.5b", 1'543'714'304},
+      {"qwen2.5-3b", 3'085'938'688},
+      {"qwen2.5-7b", 7'615'616'512},
+      {"qwen2.5-14b", 14'770'033'664},
+      {"qwen2.5-32b", 32'763'876'352},
+      {"qwen2.5-72b", 72'706'203'648},
+      {"qwen3-0.6b", 596'049'920},
+      {"qwen3-1.7b", 1'720'574'976},
+      {"qwen3-4b", 4'022'468'096},
+      {"qwen3-14b", 14'768'307'200},
+      {"mistral-7b", 7'241'732'096},
+      {"mistral-nemo-12b", 12'247'782'400},
+      {"mistral-large-2", 122'610'069'504},
+      {"gemma-2-2b", 2'614'341'888},
+      {"gemma-2-9b", 9'241'705'984},
+      {"gemma-2-27b", 27'227'128'320},
+      {"gemma-3-1b", 999'885'952},
+      {"phi-3-mini", 3'821'079'552},
+      {"phi-3-medium", 13'960'238'080},
+      {"phi-4", 14'659'507'200},
+      {"gpt2", 124'439'808},
+      {"gpt2-medium", 354'823'168},
+      {"gpt2-large", 774'030'080},
+      {"gpt2-xl", 1'557'611'200},
+      {"gpt-oss-20b", 20'914'757'184},
+      {"gpt-oss-120b", 116'829'156'672},
+      {"deepseek-v2-lite", 15'706'484'224},
+      // Text alone: 4,300,079,472, 12,187,325,040 and 27,432,406,640 less the SigLIP encoder and
+      // its projection, and 108,641,793,536 and 401,583,781,376 less those of Llama 4.
+      {"gemma-3-4b", 3'880'263'168},
+      {"gemma-3-12b", 11'766'034'176},
+      {"gemma-3-27b", 27'009'346'304},
+      {"llama-4-scout", 107'769'861'120},
+      {"llama-4-maverick", 400'711'848'960},
       // BertForPreTraining of huggingface/transformers, with both heads.
       {"bert-base", 110'106'428},
       {"bert-large", 336'226'108},
@@ -80,6 +117,21 @@ TEST_CASE("active parameters are those that the models are named after", "[model
           Approx(21.4).margin(0.1));
   REQUIRE(static_cast<double>(active_parameters_of(shipped_model("kimi-k2"))) / 1e9 ==
           Approx(32.9).margin(0.1));
+  // arXiv 2508.10925, table 1: 3.61 B and 5.13 B, without the embedding.
+  for (const auto& [name, active] : {std::pair("gpt-oss-20b", 3.61), {"gpt-oss-120b", 5.13}}) {
+    const Model model = shipped_model(name);
+    const std::int64_t embedding = model.vocabulary * model.hidden;
+    REQUIRE(static_cast<double>(active_parameters_of(model) - embedding) / 1e9 ==
+            Approx(active).margin(0.01));
+  }
+  // Both are called 17B.
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("llama-4-scout"))) / 1e9 ==
+          Approx(17.2).margin(0.1));
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("llama-4-maverick"))) / 1e9 ==
+          Approx(17.2).margin(0.1));
+  // arXiv 2405.04434, appendix B: 2.4 B, without one of the tables of the vocabulary.
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("deepseek-v2-lite"))) / 1e9 ==
+          Approx(2.66).margin(0.01));
   // arXiv 2412.19437: 37 B.
   REQUIRE(static_cast<double>(active_parameters_of(shipped_model("deepseek-v3"))) / 1e9 ==
           Approx(37.5).margin(0.1));
@@ -130,6 +182,44 @@ TEST_CASE("the parts of a layer add up", "[model]") {
   REQUIRE(layer.norms == 2 * 64);
   REQUIRE(layer.experts + layer.routers + layer.embedding + layer.head == 0);
   REQUIRE(parameters_of(model).total() == 2 * layer.total() + 2 * 100 * 64 + 64);
+}
+
+TEST_CASE("a layer has the norms and numbers that its keys say", "[model]") {
+  const std::string text =
+      "title: T\nhidden: 64\nvocabulary: 100\noutput_norms: true\nlayers:\n  - count: 1\n"
+      "    attention: {heads: 4, head_size: 16, sinks: true}\n" +
+      kFeedForward;
+  const Model model = model_of(text);
+  const ParameterCount layer = parameters_of(model, model.layers[0]);
+  REQUIRE(layer.norms == 4 * 64);
+  REQUIRE(layer.attention == 4 * 64 * 64 + 4);
+}
+
+TEST_CASE("layers are repeated up to the depth", "[model]") {
+  const Model model = shipped_model("gemma-3-1b");
+  REQUIRE(model.layers.size() == 26);
+  for (std::size_t index = 0; index < model.layers.size(); ++index) {
+    REQUIRE(model.layers[index].attention.window == (index % 6 == 5 ? 0 : 512));
+  }
+  REQUIRE_THROWS_MATCHES(
+      model_of("depth: 1\n" + kHead + kAttention + kFeedForward), ConfigError,
+      Catch::Matchers::Message("m.yaml:7:3: layers: expected at most depth, 1, layers, found 2"));
+}
+
+TEST_CASE("a window leaves the scores that a mask leaves near each token", "[model]") {
+  Attention attention;
+  for (const bool is_causal : {true, false}) {
+    attention.is_causal = is_causal;
+    attention.window = 0;
+    REQUIRE(attention.window_share(64) == 1.0);
+    attention.window = 64;
+    REQUIRE(attention.window_share(64) == 1.0);
+  }
+  attention.window = 16;
+  REQUIRE(attention.window_share(64) == Approx(0.25));
+  // 64 x 16 - 16^2 / 2 of 64^2 / 2.
+  attention.is_causal = true;
+  REQUIRE(attention.window_share(64) == Approx(896.0 / 2048.0));
 }
 
 TEST_CASE("parts of encoders and models of images are where they belong", "[model]") {

@@ -125,6 +125,19 @@ TEST_CASE("what is done for each sample is no work of its tokens", "[model]") {
           Approx(2.0 * 256 * (2 * 2 * 4 + 2 * 2 * 8) * 1152));
 }
 
+TEST_CASE("a window leaves out the work of what it hides", "[model]") {
+  Model model = shipped_model("mistral-7b");
+  const auto attention_at = [&](std::int64_t sequence) {
+    return token_flops(model, sequence).attention;
+  };
+  const double windowed = attention_at(16'384);
+  REQUIRE(windowed == Approx(7.0 / 16.0 * 4.0 * attention_at(4096)));
+  for (ModelLayer& layer : model.layers) {
+    layer.attention.window = 0;
+  }
+  REQUIRE(windowed == Approx(7.0 / 16.0 * attention_at(16'384)));
+}
+
 TEST_CASE("only active experts work", "[model]") {
   const Model model = shipped("mixtral-8x7b");
   const TokenFlops flops = token_flops(model, 4096);

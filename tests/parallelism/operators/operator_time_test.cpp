@@ -64,6 +64,9 @@ TEST_CASE("fused attention does what the mask leaves, backward two and a half ti
   const std::int64_t all = std::int64_t{2} * 3 * 4096 * 4096 * 2 * 256;
   REQUIRE(operators.attention_forward(shape) == nanoseconds(all / 2));
   REQUIRE(operators.attention_backward(shape) == nanoseconds(all / 4 * 5));
+  shape.window_share = 0.25;
+  REQUIRE(operators.attention_forward(shape) == nanoseconds(all / 8));
+  shape.window_share = 1.0;
   shape.is_causal = false;
   REQUIRE(operators.attention_forward(shape) == nanoseconds(all));
   // Short sequences and small heads fill the GPU less.

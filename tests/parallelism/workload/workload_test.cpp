@@ -114,6 +114,17 @@ TEST_CASE("settings change a workload and its model", "[workload]") {
   REQUIRE(other.model.layers.size() == 32);
 }
 
+TEST_CASE("without a global batch each GPU has a micro-batch", "[workload]") {
+  const Workload workload = workload_of(
+      "title: T\nsource: s\nmodel: llama-3-8b\nsoftware: mine\nplan: {tensor: 2}\n"
+      "batch: {micro: 3, sequence: 2048}\n");
+  REQUIRE(batched_plan(workload, 16).global_batch == 48);
+  const ParallelPlan plan = plan_for(workload, 16);
+  REQUIRE(plan.global_batch == 48);
+  REQUIRE(plan.micro_batches() == 2);
+  REQUIRE(batched_plan(workload_of(kText), 16).global_batch == 64);
+}
+
 TEST_CASE("a model may stand in the workload", "[workload]") {
   const Workload inline_model = workload_of(
       replaced("model: gpt-3-175b\n",
