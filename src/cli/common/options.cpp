@@ -164,7 +164,8 @@ std::vector<int> index_list(std::string_view text) {
     const auto step = range.size() == part.size()
                           ? std::optional(1)
                           : index(std::string_view(part).substr(range.size() + 1));
-    if (!first || !last || *last < *first || !step || *step == 0) {
+    const bool is_vain_step = range.size() < part.size() && dash == std::string_view::npos;
+    if (!first || !last || *last < *first || !step || *step == 0 || is_vain_step) {
       return {};
     }
     for (int next = *first; next <= *last; next += *step) {

@@ -210,7 +210,8 @@ TEST_CASE("a seed is a whole number, the same for all commands") {
 TEST_CASE("lists are split at every comma") {
   REQUIRE(split_list("a") == std::vector<std::string>{"a"});
   REQUIRE(index_list("0-3,8,16-31:8") == std::vector<int>{0, 1, 2, 3, 8, 16, 24});
-  for (const char* const text : {"", "-1", "3-1", "a", "1,", "1-2:0", "1-2:x", "1-", "1000000"}) {
+  for (const char* const text :
+       {"", "-1", "3-1", "a", "1,", "1-2:0", "1-2:x", "4:2", "1-", "1000000"}) {
     INFO(text);
     REQUIRE(index_list(text).empty());
   }
