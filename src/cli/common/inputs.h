@@ -26,7 +26,7 @@ struct InputNames {
   ClusterOverrides overrides = {};
   std::string workload = {};  // Empty: none.
   std::vector<std::string> workload_settings = {};
-  bool is_default_job = false;                // Of --model without --workload.
+  bool is_default_job = false;                // The command line has --model alone.
   std::optional<std::string> profile = {};    // Constants of NCCL instead of those shipped.
   std::optional<std::string> gpu_rates = {};  // Rates of kernels, the same.
 
