@@ -43,13 +43,16 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
     throw ConfigError(
         fmt::format("expected the name or file of one of the {}, found nothing", kind));
   }
-  if (file.has_parent_path() || file.has_extension() || std::filesystem::exists(file)) {
+  if (file.has_parent_path() || std::filesystem::exists(file)) {
     return file;
   }
   const std::filesystem::path folder = configs_folder() / kind;
   const std::vector<std::string> names = yaml_names_in(folder);
   if (std::ranges::find(names, name_or_file) != names.end()) {
     return folder / (std::string(name_or_file) + ".yaml");
+  }
+  if (file.has_extension()) {
+    return file;
   }
   throw ConfigError(fmt::format("expected a file or one of the {} {}, found {}{}", kind,
                                 fmt::join(names, ", "), in_quotes(name_or_file),

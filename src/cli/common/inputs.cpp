@@ -43,16 +43,21 @@ std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
                                     std::string_view name_or_file) {
   const std::vector<std::string> own = yaml_names_in(configs_folder() / kind.folder);
   const std::filesystem::path file(name_or_file);
+  // A dot alone makes no file of a name such as qwen2.5-7b.
   const bool is_file =
-      file.has_parent_path() || file.has_extension() || std::filesystem::exists(file);
+      file.has_parent_path() || file.extension() == ".yaml" || std::filesystem::exists(file);
   if (name_or_file.empty() || is_file || std::ranges::find(own, name_or_file) != own.end()) {
     return find_config(kind.folder, name_or_file);
+  }
+  const std::vector<std::string> others = yaml_names_in(configs_folder() / other.folder);
+  if (std::ranges::find(others, name_or_file) != others.end()) {
+    throw ConfigError(fmt::format("--{0}: expected a {0}, found the {1} {2}; use --{1} {2}",
+                                  kind.option, other.option, name_or_file));
   }
   std::vector<std::string> near;
   if (const auto nearest = nearest_word(name_or_file, own)) {
     near.push_back(in_quotes(*nearest));
   }
-  const std::vector<std::string> others = yaml_names_in(configs_folder() / other.folder);
   if (const auto nearest = nearest_word(name_or_file, others)) {
     near.push_back(fmt::format("--{} {}", other.option, *nearest));
   }

@@ -26,7 +26,7 @@ struct InputNames {
   ClusterOverrides overrides = {};
   std::string workload = {};  // Empty: none.
   std::vector<std::string> workload_settings = {};
-  bool is_default_job = false;                // Of --model without --workload.
+  bool is_default_job = false;                // The command line has --model alone.
   std::optional<std::string> profile = {};    // Constants of NCCL instead of those shipped.
   std::optional<std::string> gpu_rates = {};  // Rates of kernels, the same.
   bool lists_estimates = false;               // Each estimate of the cluster is a note.
@@ -75,8 +75,8 @@ struct Inputs {
 // Says what the job is where the command line names a model alone.
 void add_job_note(const InputNames& names, std::vector<std::string>& notes);
 
-// Notes what the cluster stages through host memory, which parts are the user's, and how many values
-// of the cluster nobody has measured or published, or each of these with its source.
+// Notes what the cluster stages through host memory, which parts are the user's, and how many
+// values of the cluster nobody has measured or published, or each of these with its source.
 void add_part_notes(const Cluster& cluster, const InputNames& names,
                     std::vector<std::string>& notes);
 

@@ -154,7 +154,7 @@ struct Model {
   std::optional<Modulation> modulation = {};
   Norm norm = Norm::Rms;
   bool is_post_norm = false;  // Norms stand behind the residuals, and there is no last one (BERT).
-  bool has_output_norms = false;  // The output of each block is normalised too (Gemma 2, Grok-1).
+  bool has_output_norms = false;  // The output of each block is normalised too (Gemma 2).
   Bias bias = Bias::None;
   std::vector<ModelLayer> layers;
   ModelHead head = {};

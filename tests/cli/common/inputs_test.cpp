@@ -60,8 +60,11 @@ TEST_CASE("a model is a setting of the workload, or of the default job", "[cli]"
 TEST_CASE("a wrong name is answered with the nearest workload and model", "[cli]") {
   REQUIRE_THROWS_WITH(
       find_workload("llama-2-7b"),
-      Catch::Matchers::EndsWith(
-          "found \"llama-2-7b\"; did you mean \"llama-3-8b\" or --model llama-2-7b?"));
+      "--workload: expected a workload, found the model llama-2-7b; use --model llama-2-7b");
+  REQUIRE(find_model("qwen2.5-7b").filename() == "qwen2.5-7b.yaml");
+  REQUIRE_THROWS_WITH(
+      find_model("qwen2.5-7"),
+      Catch::Matchers::EndsWith("found \"qwen2.5-7\"; did you mean \"qwen2.5-7b\"?"));
   REQUIRE_THROWS_WITH(find_model("mixtral-8x7"),
                       Catch::Matchers::EndsWith("found \"mixtral-8x7\"; did you mean "
                                                 "\"mixtral-8x7b\" or --workload mixtral-8x7b?"));

@@ -126,7 +126,7 @@ TEST_CASE("what is done for each sample is no work of its tokens", "[model]") {
 }
 
 TEST_CASE("a window leaves out the work of what it hides", "[model]") {
-  Model model = shipped_model("mistral-7b");
+  Model model = shipped("mistral-7b");
   const auto attention_at = [&](std::int64_t sequence) {
     return token_flops(model, sequence).attention;
   };

@@ -61,7 +61,7 @@ TEST_CASE("an explanation says what helps, what is just enough and what does not
   REQUIRE(text.find("0.750") != std::string::npos);
   REQUIRE(text.find("just enough: slower shows") != std::string::npos);
   REQUIRE(text.find("does nothing") != std::string::npos);
-  REQUIRE(text.find("a -> b and 2 more  data 25 MB") != std::string::npos);
+  REQUIRE(text.find("a -> b and 2 more  data 23.84 MiB") != std::string::npos);
   REQUIRE(text.find("a switch") != std::string::npos);
   REQUIRE(text.find("a hair") == std::string::npos);
   REQUIRE(text.find("  weather\n") != std::string::npos);
