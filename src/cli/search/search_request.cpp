@@ -84,7 +84,7 @@ AxisChoices read_axes(const OptionReader& reader) {
                 .zero_stage = numbers(reader, "zero", 0, 3),
                 .orders = read_orders(reader)},
       .kept = words(reader, "keep", kAxisNames, [&](std::size_t index) {
-        const std::string name(kAxisNames.at(index));
+        std::string name(kAxisNames.at(index));
         if (reader.given(name)) {
           throw ConfigError(
               fmt::format("--keep: expected axes without values of their own, found {}", name));
