@@ -21,8 +21,7 @@ constexpr double kJitterOfDoubling = 0.004;
 
 void keep_one_of_each(std::vector<int>& kinds) {
   std::ranges::sort(kinds);
-  const auto repeated = std::ranges::unique(kinds);
-  kinds.erase(repeated.begin(), repeated.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
 }
 
 }  // namespace
