@@ -23,7 +23,7 @@ inline ConvolutionalModel shipped_network(const std::string& name) {
       ConfigDocument::load(kConfigsFolder / "workloads/convolutional" / (name + ".yaml")));
 }
 
-// Of an image of 3 x 32 x 32, with these lines of blocks.
+// Makes a network for images of 3 x 32 x 32 from these lines of blocks.
 inline ConvolutionalModel small_network(const std::string& blocks) {
   return read_network(ConfigDocument::parse(
       "title: Small\nimage: {channels: 3, height: 32, width: 32}\nblocks:\n" + blocks, "small"));

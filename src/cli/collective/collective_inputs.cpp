@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "calibration/measured/comparison.h"
 #include "cli/common/common.h"
@@ -40,7 +42,7 @@ Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& n
       fail_option("ranks", fmt::format("ranks from 0 to {}", all - 1),
                   std::to_string(request.rank_list.back()));
     }
-    keep_ranks(Cluster(cluster), request.rank_list, cluster);
+    keep_ranks(std::vector(cluster.gpus), request.rank_list, cluster);
     notes.push_back(fmt::format("{} of the {} GPUs of the cluster take part, on {}",
                                 cluster.gpus.size(), all, counted(cluster.nodes, "server")));
   }
@@ -247,14 +249,9 @@ void keep_first_ranks(Cluster& cluster, int ranks) {
               : fmt::format("at most {} (the GPUs of {})", all, counted(cluster.nodes, "node")),
         std::to_string(ranks));
   }
-  std::vector<int> kept;
-  for (int left = ranks; left > 0; left -= kept.back()) {
-    kept.push_back(std::min(left, cluster.server_gpus[kept.size()]));
-  }
-  cluster.nodes = static_cast<int>(kept.size());
-  cluster.gpus_per_node = std::ranges::max(kept);
-  cluster.server_gpus = std::move(kept);
-  cluster.gpus.resize(static_cast<std::size_t>(ranks));
+  std::vector<int> first(static_cast<std::size_t>(ranks));
+  std::iota(first.begin(), first.end(), 0);
+  keep_ranks(std::vector(cluster.gpus), std::move(first), cluster);
 }
 
 void rescale(MeasuredTable& table, Operation operation, int ranks) {

@@ -15,9 +15,7 @@
 #include "cli/step/step_request.h"
 #include "parallelism/run/convolutional_run.h"
 #include "report/formats/output.h"
-#include "report/formats/trace.h"
 #include "report/steps/convolutional_report.h"
-#include "report/steps/step_trace.h"
 
 namespace trainyard {
 namespace {
@@ -55,21 +53,10 @@ int run_convolutional_step(const OptionReader& reader, std::ostream& out) {
     const LongRunDisplay display("step", &log);
     return run_convolutional(cluster, workload, step_tables(request, rates, profile));
   }();
-  if (request.trace) {
-    TraceRecorder recorder;
-    record_graph(run.graph, run.result, recorder);
-    write_file(*request.trace, chrome_trace(recorder));
-  }
-  ConvolutionalReport report{.setup = setup_of(request, cluster, workload.name, run.gpus()),
-                             .workload = &workload,
-                             .run = &run,
-                             .notes = convolutional_notes(request, workload, run),
-                             .inputs = step_run_inputs(request, cluster),
-                             .estimates = cluster.estimates};
-  report.setup.kind = "convolutional";
-  report.setup.model = workload.model.title;
-  report.setup.software = "PyTorch";
-  report.setup.precision = to_string(workload.precision);
+  write_trace(request, run.graph, run.result);
+  auto report = lowered_report<ConvolutionalReport>(request, cluster, "convolutional", "PyTorch",
+                                                    workload, run);
+  report.notes = convolutional_notes(request, workload, run);
   if (!request.slow_rank && !request.jitter.has_any()) {
     // No constant was fitted to a convolution on any GPU.
     report.interval = around(

@@ -19,9 +19,7 @@
 #include "parallelism/trace_import/imported_run.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "report/formats/output.h"
-#include "report/formats/trace.h"
 #include "report/steps/imported_report.h"
-#include "report/steps/step_trace.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
 
@@ -218,11 +216,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
     return run_imported(cluster, workload, step_tables(request, no_rates(), profile),
                         run_options(request, workload));
   }();
-  if (request.trace) {
-    TraceRecorder recorder;
-    record_graph(workload.graph, run.result, recorder);
-    write_file(*request.trace, chrome_trace(recorder));
-  }
+  write_trace(request, workload.graph, run.result);
   ImportedReport report{.setup = setup_of(request, cluster, request.inputs.workload,
                                           static_cast<int>(servers.size())),
                         .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,

@@ -13,9 +13,7 @@
 #include "cli/step/step_request.h"
 #include "parallelism/run/recommender_run.h"
 #include "report/formats/output.h"
-#include "report/formats/trace.h"
 #include "report/steps/recommender_report.h"
-#include "report/steps/step_trace.h"
 
 namespace trainyard {
 namespace {
@@ -69,21 +67,10 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
     const LongRunDisplay display("step", &log);
     return run_recommender(cluster, workload, software, step_tables(request, rates, profile));
   }();
-  if (request.trace) {
-    TraceRecorder recorder;
-    record_graph(run.graph, run.result, recorder);
-    write_file(*request.trace, chrome_trace(recorder));
-  }
-  RecommenderReport report{.setup = setup_of(request, cluster, workload.name, run.gpus()),
-                           .workload = &workload,
-                           .run = &run,
-                           .notes = notes_of(request, software, run),
-                           .inputs = step_run_inputs(request, cluster),
-                           .estimates = cluster.estimates};
-  report.setup.kind = "recommender";
-  report.setup.model = workload.model.title;
-  report.setup.software = software.name;
-  report.setup.precision = to_string(workload.precision);
+  write_trace(request, run.graph, run.result);
+  auto report = lowered_report<RecommenderReport>(request, cluster, "recommender", software.name,
+                                                  workload, run);
+  report.notes = notes_of(request, software, run);
   add_part_notes(cluster, request.inputs, report.notes);
   write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
                out);

@@ -12,6 +12,9 @@
 #include "cli/common/common.h"
 #include "cli/common/long_run_display.h"
 #include "parallelism/run/gpu_kinds.h"
+#include "report/formats/output.h"
+#include "report/formats/trace.h"
+#include "report/steps/step_trace.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -85,6 +88,15 @@ bool is_of_kind(const OptionReader& reader, std::string_view kind) {
     return workload && is_workload_of(find_workload(*workload), kind);
   } catch (const ConfigError&) {
     return false;  // The reader of the workload says later what is wrong with it.
+  }
+}
+
+void write_trace(const StepRequest& request, const OperationGraph& graph,
+                 const GraphResult& result) {
+  if (request.trace) {
+    TraceRecorder recorder;
+    record_graph(graph, result, recorder);
+    write_file(*request.trace, chrome_trace(recorder));
   }
 }
 

@@ -77,9 +77,29 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 [[nodiscard]] std::vector<std::string> unmeasured_notes(const GpuRates& rates,
                                                         const Cluster& cluster);
 
+// Writes the time line of a graph, if the request names a file for it.
+void write_trace(const StepRequest& request, const OperationGraph& graph,
+                 const GraphResult& result);
+
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,
                                  const std::string& workload, int gpus);
+
+// Returns the report of a workload that has no closed forms, without notes.
+template <typename Report, typename Workload, typename Run>
+Report lowered_report(const StepRequest& request, const Cluster& cluster, std::string kind,
+                      std::string software, const Workload& workload, const Run& run) {
+  Report report{.setup = setup_of(request, cluster, workload.name, run.gpus()),
+                .workload = &workload,
+                .run = &run,
+                .inputs = step_run_inputs(request, cluster),
+                .estimates = cluster.estimates};
+  report.setup.kind = std::move(kind);
+  report.setup.model = workload.model.title;
+  report.setup.software = std::move(software);
+  report.setup.precision = to_string(workload.precision);
+  return report;
+}
 
 // --slow-rank, --jitter, --seed.
 [[nodiscard]] Options noise_options();

@@ -197,7 +197,7 @@ class HalvingDoubling final : public ChannelSchedule {
   std::uint32_t idle_;
   std::uint32_t rounds_;
   std::vector<std::uint32_t> blocks_;         // In the order of places.
-  std::vector<std::uint32_t> first_entries_;  // Of each place, then the number of blocks.
+  std::vector<std::uint32_t> first_entries_;  // One for each place, and the end.
   std::vector<std::vector<Step>> programs_;   // One per rank, for channel 0; O(N log N) steps.
 };
 

@@ -42,7 +42,7 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
   if (unused != known.end()) {
     return *unused;
   }
-  keep_ranks(whole_, communicator.ranks, group_);
+  keep_ranks(whole_.gpus, communicator.ranks, group_);
   const Algorithm algorithm = default_algorithm(call.operation);
   const Bytes size =
       aligned_size(call.operation, call.size, static_cast<int>(communicator.ranks.size()));

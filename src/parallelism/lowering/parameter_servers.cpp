@@ -317,7 +317,7 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
   if (!servers.on_workers) {
     std::vector<int> ranks(static_cast<std::size_t>(first[as_index(working)]));
     std::iota(ranks.begin(), ranks.end(), 0);
-    keep_ranks(cluster, std::move(ranks), places.workers);
+    keep_ranks(cluster.gpus, std::move(ranks), places.workers);
   }
   return places;
 }

@@ -57,7 +57,7 @@ struct PlacedJob {
   PlacedJob(const Cluster& cluster, const std::vector<int>& ranks, const MixedJob& job,
             const StepTables& tables)
       : part(cluster) {
-    keep_ranks(cluster, ranks, part);
+    keep_ranks(cluster.gpus, ranks, part);
     const Workload& workload = job.workload;
     const ParallelPlan plan = plan_for(workload, gpus());
     const GpuKinds kinds = gpu_kinds(part);

@@ -127,7 +127,7 @@ ClusterTimes::Shape& ClusterTimes::shape_of(const std::vector<int>& ranks) {
   }
   Shape made;
   if (runtime_) {
-    keep_ranks(whole_, ranks, group_);
+    keep_ranks(whole_.gpus, ranks, group_);
     const nccl::JobNodes nodes = nccl::job_nodes(group_, nccl::Domains::Joined);
     nccl::SearchMemory* const searches =
         runtime_->searches != nullptr ? runtime_->searches : &own_searches_;
@@ -293,7 +293,7 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_of(Operation ope
     all.emplace_back();
     keys.push_back({shape.alike});
     if (is_new || !is_empty->second) {
-      keep_ranks(whole_, groups[group], group_);
+      keep_ranks(whole_.gpus, groups[group], group_);
       all.back() = loads(shape, operation, size);
       is_empty->second = std::all_of(all.back().begin(), all.back().end(),
                                      [](const Load& load) { return load.empty(); });
@@ -361,7 +361,7 @@ SimTime ClusterTimes::simulated_once(Operation operation, const std::vector<int>
   const auto [entry, fresh] = collectives_.try_emplace({operation, ranks, size, share});
   if (fresh) {
     const Shape* const shape = runtime_ ? &shape_of(ranks) : nullptr;
-    keep_ranks(whole_, ranks, group_);
+    keep_ranks(whole_.gpus, ranks, group_);
     const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
     std::optional<Cluster> changed;
     if (left != nullptr && (!runtime_ || runtime_->engine)) {

@@ -88,7 +88,7 @@ class Counter {
       : whole_(cluster), part_(cluster), ways_(ways), routing_(cluster.topology, cluster.routing) {}
 
   void add_group(std::string_view purpose, const std::vector<int>& ranks, const GroupBytes& bytes) {
-    keep_ranks(whole_, ranks, part_);
+    keep_ranks(whole_.gpus, ranks, part_);
     add_run(purpose, Operation::AllGather, &kRing, bytes.rings);
     const bool takes_rails = ways_ == ExchangeWays::Rails && bytes.exchanges > 0.0 &&
                              !placement_error(part_, routing_, &kTwoHop);

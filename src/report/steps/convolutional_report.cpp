@@ -41,29 +41,8 @@ void add_image_figures(const ConvolutionalReport& report, Document& document) {
                          .mfu = report.mfu(),
                          .peak = run.peak,
                          .convention = "3 x forward, without the gradient of images"};
-  const auto cell = [](std::optional<SimTime> time) -> Cell {
-    return time ? Cell{fmt::format("{:.4f}", 1e3 * time->seconds()), time->seconds()}
-                : Cell::number(std::nullopt, 4);
-  };
-  const auto bound = [&](SimTime TimeInterval::*which) {
-    return cell(report.interval ? std::optional((*report.interval).*which) : std::nullopt);
-  };
-  const Cell low = bound(&TimeInterval::low);
-  const Cell high = bound(&TimeInterval::high);
-  document.add(Figure{.key = "step_time_s",
-                      .cell = cell(run.step.time),
-                      .label = "step time",
-                      .unit = "ms",
-                      .remark = report.interval
-                                    ? fmt::format(", {} to {} in nine of ten", low.text, high.text)
-                                    : ""});
-  document.add(Figure{.key = "step_time_low_s", .cell = low, .shown = Shown::Csv | Shown::Json});
-  document.add(Figure{.key = "step_time_high_s", .cell = high, .shown = Shown::Csv | Shown::Json});
-  add_rate("images", report.images_per_second(), run.gpus(), document);
-  add_flops(flops, document);
-  add_memory(run.memory, run.memory_size, run.fits(), run.fits() ? "" : ": DOES NOT FIT", document);
-  add_convention(flops, document);
-  add_memory_classes(run.memory, document);
+  add_step_time(run.step.time, report.interval, TimeUnit::Milliseconds, document);
+  add_lowered_figures("images", report.images_per_second(), flops, run, document);
 }
 
 }  // namespace
@@ -77,20 +56,13 @@ double ConvolutionalReport::flops_per_gpu() const {
 }
 
 Document document_of(const ConvolutionalReport& report) {
-  const ConvolutionalRun& run = *report.run;
   Document document{.estimates = report.estimates, .notes = report.notes};
   add_setup(report.setup, document);
   add_network(report, document);
-  document.add("method", "graph", Shown::Json);
-  document.add("traffic", report.setup.traffic(), Shown::Json);
-  add_noise(report.setup, document);
+  add_graph_method(report.setup, document);
   document.add(report.inputs);
   add_image_figures(report, document);
-  document.add(Parts{.key = "step_time",
-                     .whole = run.step.time,
-                     .times = named_parts(run.step.parts, convolutional_part_name),
-                     .unit = TimeUnit::Milliseconds,
-                     .rank = run.step.critical_rank});
+  add_lowered_parts(report.run->step, convolutional_part_name, document);
   return document;
 }
 

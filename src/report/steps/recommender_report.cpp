@@ -61,16 +61,8 @@ void add_recommender_figures(const RecommenderReport& report, Document& document
                          .mfu = report.mfu(),
                          .peak = run.peak,
                          .convention = "3 x forward, without look-ups"};
-  const double seconds = run.step.time.seconds();
-  document.add(Figure{.key = "step_time_s",
-                      .cell = {fmt::format("{:.4f}", 1e3 * seconds), seconds},
-                      .label = "step time",
-                      .unit = "ms"});
-  add_rate("samples", report.samples_per_second(), run.gpus(), document);
-  add_flops(flops, document);
-  add_memory(run.memory, run.memory_size, run.fits(), run.fits() ? "" : ": DOES NOT FIT", document);
-  add_convention(flops, document);
-  add_memory_classes(run.memory, document);
+  add_step_time(run.step.time, std::nullopt, TimeUnit::Milliseconds, document);
+  add_lowered_figures("samples", report.samples_per_second(), flops, run, document);
 }
 
 }  // namespace
@@ -84,25 +76,18 @@ double RecommenderReport::flops_per_gpu() const {
 }
 
 Document document_of(const RecommenderReport& report) {
-  const RecommenderRun& run = *report.run;
   Document document{.estimates = report.estimates, .notes = report.notes};
   add_setup(report.setup, document);
   add_heading(report, document);
   document.add_detail("plan", plan_json(report));
   document.add_detail("tables", tables_json(report));
-  document.add("method", "graph", Shown::Json);
-  document.add("traffic", report.setup.traffic(), Shown::Json);
-  add_noise(report.setup, document);
-  document.add_detail("overlap", {{"input", run.overlaps_input},
-                                  {"tables", run.overlaps_tables},
-                                  {"data", run.overlaps_data}});
+  add_graph_method(report.setup, document);
+  document.add_detail("overlap", {{"input", report.run->overlaps_input},
+                                  {"tables", report.run->overlaps_tables},
+                                  {"data", report.run->overlaps_data}});
   document.add(report.inputs);
   add_recommender_figures(report, document);
-  document.add(Parts{.key = "step_time",
-                     .whole = run.step.time,
-                     .times = named_parts(run.step.parts, recommender_part_name),
-                     .unit = TimeUnit::Milliseconds,
-                     .rank = run.step.critical_rank});
+  add_lowered_parts(report.run->step, recommender_part_name, document);
   return document;
 }
 

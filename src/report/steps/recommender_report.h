@@ -15,7 +15,7 @@ struct RecommenderReport {
   StepSetup setup;
   const RecommenderWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const RecommenderRun* run = nullptr;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
 

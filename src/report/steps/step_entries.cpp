@@ -112,4 +112,50 @@ std::vector<NamedTime> named_parts(const StepParts& parts,
   return named;
 }
 
+void add_step_time(SimTime time, const std::optional<TimeInterval>& interval, TimeUnit unit,
+                   Document& document) {
+  const bool is_milli = unit == TimeUnit::Milliseconds;
+  const auto cell = [&](std::optional<SimTime> value) -> Cell {
+    return value && is_milli ? Cell{fmt::format("{:.4f}", 1e3 * value->seconds()), value->seconds()}
+           : value           ? Cell::number(value->seconds(), 4)
+                             : Cell::none();
+  };
+  const Cell low = cell(interval ? std::optional(interval->low) : std::nullopt);
+  const Cell high = cell(interval ? std::optional(interval->high) : std::nullopt);
+  document.add(Figure{
+      .key = "step_time_s",
+      .cell = cell(time),
+      .label = "step time",
+      .unit = is_milli ? "ms" : "s",
+      .remark = interval ? fmt::format(", {} to {} in nine of ten", low.text, high.text) : "",
+      .shown = Shown::NotPage});
+  document.add(Figure{.key = "step_time_low_s", .cell = low, .shown = Shown::Programs});
+  document.add(Figure{.key = "step_time_high_s", .cell = high, .shown = Shown::Programs});
+}
+
+void add_graph_method(const StepSetup& setup, Document& document) {
+  document.add("method", "graph", Shown::Json);
+  document.add("traffic", setup.traffic(), Shown::Json);
+  add_noise(setup, document);
+}
+
+void add_lowered_figures(const std::string& what, double rate, const ModelFlops& flops,
+                         const LoweredRun& run, Document& document) {
+  add_rate(what, rate, run.gpus(), document);
+  add_flops(flops, document);
+  add_memory(run.memory, run.memory_size, run.fits(), run.fits() ? "" : ": DOES NOT FIT", document);
+  add_convention(flops, document);
+  add_memory_classes(run.memory, document);
+}
+
+void add_lowered_parts(const StepTime& step,
+                       const std::function<std::string_view(StepPart)>& name_of,
+                       Document& document) {
+  document.add(Parts{.key = "step_time",
+                     .whole = step.time,
+                     .times = named_parts(step.parts, name_of),
+                     .unit = TimeUnit::Milliseconds,
+                     .rank = step.critical_rank});
+}
+
 }  // namespace trainyard

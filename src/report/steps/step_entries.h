@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/fit/time_band.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/operators/step_parts.h"
@@ -38,6 +39,10 @@ struct StepSetup {
 // has all.
 void add_setup(const StepSetup& setup, Document& document);
 
+// The time of a step; CSV and JSON have the ends of its interval too, empty where it has none.
+void add_step_time(SimTime time, const std::optional<TimeInterval>& interval, TimeUnit unit,
+                   Document& document);
+
 // The slow rank and the jitter, in JSON; nothing where there is none.
 void add_noise(const StepSetup& setup, Document& document);
 
@@ -66,5 +71,14 @@ void add_memory_classes(const MemoryUse& memory, Document& document);
 // no time.
 [[nodiscard]] std::vector<NamedTime> named_parts(
     const StepParts& parts, const std::function<std::string_view(StepPart)>& name_of);
+
+// Entries of a workload that has no closed forms. The method and what it takes, in JSON.
+void add_graph_method(const StepSetup& setup, Document& document);
+// The rate of "samples" or the like, the FLOP/s and the memory.
+void add_lowered_figures(const std::string& what, double rate, const ModelFlops& flops,
+                         const LoweredRun& run, Document& document);
+void add_lowered_parts(const StepTime& step,
+                       const std::function<std::string_view(StepPart)>& name_of,
+                       Document& document);
 
 }  // namespace trainyard

@@ -150,22 +150,7 @@ void add_step_figures(const StepReport& report, Document& document) {
                          .mfu = report.mfu(),
                          .peak = report.run->peak,
                          .convention = to_string(FlopsConvention::Model)};
-  const auto bound = [&](SimTime TimeInterval::*which) {
-    return Cell::number(
-        report.interval ? std::optional(((*report.interval).*which).seconds()) : std::nullopt, 4);
-  };
-  const Cell low = bound(&TimeInterval::low);
-  const Cell high = bound(&TimeInterval::high);
-  document.add(Figure{.key = "step_time_s",
-                      .cell = Cell::number(report.run->step.time.seconds(), 4),
-                      .label = "step time",
-                      .unit = "s",
-                      .remark = report.interval
-                                    ? fmt::format(", {} to {} in nine of ten", low.text, high.text)
-                                    : "",
-                      .shown = Shown::NotPage});
-  document.add(Figure{.key = "step_time_low_s", .cell = low, .shown = Shown::Csv | Shown::Json});
-  document.add(Figure{.key = "step_time_high_s", .cell = high, .shown = Shown::Csv | Shown::Json});
+  add_step_time(report.run->step.time, report.interval, TimeUnit::Seconds, document);
   add_rate("tokens", report.tokens_per_second(), gpus, document);
   if (report.has_images) {
     add_rate("images", report.samples_per_second(), gpus, document);

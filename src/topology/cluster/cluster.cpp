@@ -334,15 +334,15 @@ Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalog
   return build_cluster(document, catalogue, overrides);
 }
 
-void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part) {
+void keep_ranks(const std::vector<NodeId>& gpus, std::vector<int> ranks, Cluster& part) {
   CHECK(!ranks.empty(), "a cluster has GPUs");
   std::ranges::sort(ranks);
   part.gpus.clear();
   part.server_gpus.clear();
   std::optional<ServerId> last;
   for (const int rank : ranks) {
-    const NodeId gpu = whole.gpus[static_cast<std::size_t>(rank)];
-    const std::optional<ServerId> server = whole.topology.node(gpu).server;
+    const NodeId gpu = gpus[static_cast<std::size_t>(rank)];
+    const std::optional<ServerId> server = part.topology.node(gpu).server;
     if (part.server_gpus.empty() || server != last) {
       part.server_gpus.push_back(0);
     }

@@ -58,9 +58,9 @@ struct Cluster {
                                                   const Catalogue& catalogue,
                                                   const ClusterOverrides& overrides);
 
-// Leaves `part`, a copy of `whole`, no other ranks than these of `whole`, in rising order; nodes
-// and links stay. `ranks` may not be empty.
-void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part);
+// Leaves `part` no other ranks than these of `gpus`, those of the whole cluster, in rising order;
+// nodes and links stay. `ranks` may not be empty.
+void keep_ranks(const std::vector<NodeId>& gpus, std::vector<int> ranks, Cluster& part);
 
 // Servers that follow one another and have the same number of GPUs.
 struct ServerRun {

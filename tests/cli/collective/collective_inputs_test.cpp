@@ -156,7 +156,7 @@ TEST_CASE("auto leaves out algorithms whose partners have no path, and a name is
   REQUIRE_THROWS_WITH(inputs_for(request),
                       "--algo: expected an algorithm that the cluster can run, found \"tree\": no "
                       "path leads from server2/gpu0 to server0/gpu0");
-  // Of three hosts every two are cabled.
+  // Three hosts in a ring are cabled two by two.
   const ScratchFolder other;
   const CollectiveInputs three = inputs_for(on(cabled_ring(other, 3)));
   REQUIRE(std::ranges::find(three.algorithms, &kTree) != three.algorithms.end());

@@ -11,7 +11,7 @@ namespace {
 
 Communicator of_ranks(const Cluster& whole, const std::vector<int>& ranks) {
   Cluster part = whole;
-  keep_ranks(whole, ranks, part);
+  keep_ranks(whole.gpus, ranks, part);
   return make_communicator(job_nodes(part, Domains::Joined), {}).communicator;
 }
 

@@ -37,7 +37,7 @@ struct SharedJobs {
   // Both jobs on the same two GPUs.
   std::vector<std::vector<SimTime>> run(const std::vector<OperationGraph>& graphs, int steps) {
     Cluster part = cluster;
-    keep_ranks(cluster, {0, 8}, part);
+    keep_ranks(cluster.gpus, {0, 8}, part);
     std::vector<std::unique_ptr<NetworkTraffic>> traffic;
     std::vector<GraphJob> jobs;
     for (const OperationGraph& graph : graphs) {
