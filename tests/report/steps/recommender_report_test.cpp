@@ -61,7 +61,9 @@ TEST_CASE("text and CSV of a recommendation model's step say the same", "[recomm
                     "MLPs of 1.604e+07\n") != std::string::npos);
   REQUIRE(text.find("# Note: a note\n") != std::string::npos);
   const std::string csv = rendered.as(Format::Csv);
-  REQUIRE(csv.rfind("cluster,workload,gpus,step_time_s,samples_per_s,", 0) == 0);
+  REQUIRE(
+      csv.rfind("cluster,workload,gpus,step_time_s,step_time_low_s,step_time_high_s,samples_per_s,",
+                0) == 0);
 }
 
 }  // namespace trainyard
