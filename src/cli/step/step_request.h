@@ -87,16 +87,16 @@ void write_trace(const StepRequest& request, const OperationGraph& graph,
 
 // Returns the report of a workload that has no closed forms, without notes.
 template <typename Report, typename Workload, typename Run>
-Report lowered_report(const StepRequest& request, const Cluster& cluster, std::string kind,
-                      std::string software, const Workload& workload, const Run& run) {
+Report lowered_report(const StepRequest& request, const Cluster& cluster, const std::string& kind,
+                      const std::string& software, const Workload& workload, const Run& run) {
   Report report{.setup = setup_of(request, cluster, workload.name, run.gpus()),
                 .workload = &workload,
                 .run = &run,
                 .inputs = step_run_inputs(request, cluster),
                 .estimates = cluster.estimates};
-  report.setup.kind = std::move(kind);
+  report.setup.kind = kind;
   report.setup.model = workload.model.title;
-  report.setup.software = std::move(software);
+  report.setup.software = software;
   report.setup.precision = to_string(workload.precision);
   return report;
 }
