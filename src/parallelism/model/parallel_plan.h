@@ -25,6 +25,13 @@ enum class ContextParallelism : std::uint8_t {
   AllToAll,  // Heads are sharded for attention. Ulysses: Jacobs et al., arXiv 2309.14509.
 };
 
+enum class CompressionMethod : std::uint8_t {
+  Fp16,  // Casts before and behind the sum.
+  Bf16,
+  PowerSgd,  // Sums of two thin matrices for each one. Vogels et al., arXiv 1905.13727.
+  TopK,      // The largest elements, each with its place. Lin et al., arXiv 1712.01887.
+};
+
 enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
@@ -32,12 +39,14 @@ inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, 
 
 // The words of workload files.
 inline constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
+inline constexpr std::array<std::string_view, 4> kCompressions{"fp16", "bf16", "powersgd", "topk"};
 inline constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 inline constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
 
 [[nodiscard]] std::string_view to_string(Recompute recompute);
 [[nodiscard]] std::string_view to_string(ContextParallelism kind);
 [[nodiscard]] std::string_view to_string(PlanAxis axis);
+[[nodiscard]] std::string_view to_string(CompressionMethod method);
 
 // The data that is in host memory instead of on the GPU (offload.h).
 struct PlanOffload {
@@ -57,6 +66,14 @@ struct ParameterServers {
   std::optional<int> bound = 0;
   int steps = 8;  // Steps that are run one after the other.
   friend bool operator==(const ParameterServers&, const ParameterServers&) = default;
+};
+
+// Data ranks sum up less than their gradients (gradient_compression.h).
+struct GradientCompression {
+  CompressionMethod method = CompressionMethod::Fp16;
+  int rank = 1;        // Columns of the thin matrices: matrix_approximation_rank of PyTorch.
+  double ratio = 0.0;  // Share of the elements that top-k sends.
+  friend bool operator==(const GradientCompression&, const GradientCompression&) = default;
 };
 
 // Ranks are tensor * context * pipeline * data; each GPU is one.
@@ -84,6 +101,7 @@ struct ParallelPlan {
   Recompute recompute = Recompute::None;
   PlanOffload offload = {};
   std::optional<ParameterServers> servers = {};
+  std::optional<GradientCompression> compression = {};
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
   // Axes from the one whose ranks are neighbours to the one whose ranks are furthest apart; each

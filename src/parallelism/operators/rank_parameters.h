@@ -13,6 +13,16 @@
 
 namespace trainyard {
 
+// Matrices that PowerSGD sends as two thin ones, P and Q (arXiv 1905.13727, algorithm 1).
+struct ThinMatrices {
+  std::int64_t count = 0;
+  std::int64_t whole = 0;  // Elements of the matrices themselves,
+  std::int64_t left = 0;   // of P, a row for each of theirs,
+  std::int64_t right = 0;  // and of Q, a row for each of their columns.
+
+  ThinMatrices& operator+=(const ThinMatrices& other);
+};
+
 struct RankParameters {
   std::int64_t dense = 0;
   std::int64_t expert = 0;  // Parameters of routed experts.
@@ -24,6 +34,9 @@ struct RankParameters {
   // parameters that tensor ranks have alike, each with a part of their gradient.
   std::int64_t frozen_bytes = 0;
   std::int64_t replicated = 0;
+  // With PowerSGD: which of the matrices become thin ones. Others are summed up as they are.
+  ThinMatrices dense_thin = {};
+  ThinMatrices expert_thin = {};
 
   [[nodiscard]] std::int64_t total() const { return dense + expert; }
   RankParameters& operator+=(const RankParameters& other);

@@ -173,6 +173,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
                     .kind_of_rank = kinds.of_rank};
   run_method(job, tables, runner, run);
   run.kinds_note = kinds_note(kinds, job);
+  run.compression = compression_figures(job, run.step.critical_rank);
   run.calls = times.calls();
   run.simulated = times.simulated();
   run.min_share = times.min_share();

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
 namespace trainyard {
 namespace {
 
+constexpr int kHalfBytes = 2;          // Bytes of a gradient of 16 bits.
 constexpr int kRingGradientBytes = 4;  // Bytes of gradients of keys and values that were gathered.
 
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
@@ -128,6 +130,37 @@ void add_call(RankGroupKind group, Operation operation, std::int64_t elements, i
   }
 }
 
+// The sum of gradients over a group: whole, or what compression makes of it.
+void add_sum(RankGroupKind group, std::int64_t elements, const ThinMatrices& thin,
+             const ParallelPlan& plan, const SoftwareProfile& software,
+             std::vector<GroupCall>& calls) {
+  const int bytes = gradient_bytes(plan, software);
+  const auto sum = [&](std::int64_t count, int each) {
+    add_call(group, Operation::AllReduce, count, each, plan, calls);
+  };
+  const auto compression = compression_of(plan, software);
+  if (!compression) {
+    sum(elements, bytes);
+    return;
+  }
+  switch (compression->method) {
+    case CompressionMethod::Fp16:
+    case CompressionMethod::Bf16:
+      sum(elements, kHalfBytes);
+      break;
+    case CompressionMethod::PowerSgd:
+      sum(elements - thin.whole, bytes);
+      sum(thin.left, bytes);
+      sum(thin.right, bytes);
+      break;
+    case CompressionMethod::TopK:
+      add_call(group, Operation::AllGather,
+               kept_elements(elements, compression->ratio) * group_size(plan, group),
+               bytes + kPlaceBytes, plan, calls);
+      break;
+  }
+}
+
 // Each rank sends what it owns; those beyond the number of matrices own none.
 void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
                     const ParallelPlan& plan, std::vector<GroupCall>& calls) {
@@ -238,10 +271,10 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
   add_call(RankGroupKind::Tensor, Operation::AllReduce, parameters.replicated, reduced, plan,
            calls.reduce);
   if (plan.zero_stage == 0 || deals_out) {
-    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, reduced, plan,
-             calls.reduce);
-    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, reduced, plan,
-             calls.reduce);
+    add_sum(RankGroupKind::Gradient, parameters.dense, parameters.dense_thin, plan, software,
+            calls.reduce);
+    add_sum(RankGroupKind::ExpertGradient, parameters.expert, parameters.expert_thin, plan,
+            software, calls.reduce);
     if (deals_out) {
       add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
                      calls.gather);
@@ -264,6 +297,18 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
 
 int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software) {
   return std::max(software.gradient_bytes, plan.element_bytes);
+}
+
+std::optional<GradientCompression> compression_of(const ParallelPlan& plan,
+                                                  const SoftwareProfile& software) {
+  const auto& given = plan.compression;
+  const bool is_cast = given && (given->method == CompressionMethod::Fp16 ||
+                                 given->method == CompressionMethod::Bf16);
+  return is_cast && gradient_bytes(plan, software) <= kHalfBytes ? std::nullopt : given;
+}
+
+std::int64_t kept_elements(std::int64_t elements, double ratio) {
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(elements) * ratio));
 }
 
 PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,

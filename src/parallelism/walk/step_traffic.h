@@ -71,6 +71,13 @@ struct DataCalls {
 // Returns the bytes of an element in the sum of gradients: as the software has it, but no fewer
 // than of a weight.
 [[nodiscard]] int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software);
+// Returns the compression of a plan whose gradients get smaller by it: not casts of what has 16
+// bits already.
+[[nodiscard]] std::optional<GradientCompression> compression_of(const ParallelPlan& plan,
+                                                                const SoftwareProfile& software);
+// Top-k: elements that a rank sends, each with its place in the bucket.
+inline constexpr int kPlaceBytes = 4;
+[[nodiscard]] std::int64_t kept_elements(std::int64_t elements, double ratio);
 // Returns whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of
 // such software.
 [[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {

@@ -66,6 +66,28 @@ void offload_fields(Fields& fields, PlanOffload& offload) {
   fields.optional("activations", offload.activations, Flag{}, "Activations of layers.");
 }
 
+void compression_fields(Fields& fields, GradientCompression& compression) {
+  constexpr double kMinRatio = 1e-6;
+  fields.required("method", compression.method, Choice{kCompressions}, "What data ranks sum up.");
+  const bool has_rank = compression.method == CompressionMethod::PowerSgd;
+  const bool has_ratio = compression.method == CompressionMethod::TopK;
+  fields.where(has_rank, [&] {
+    fields.optional("rank", compression.rank, Whole{1, 1024}, "Columns, if `powersgd`: 1.");
+  });
+  fields.where(has_ratio, [&] {
+    fields.required("ratio", compression.ratio, Number{kMinRatio, 1.0},
+                    "Share of the elements that are sent, if `topk`.");
+  });
+  fields.check([&](const ConfigNode& node) {
+    if (const auto rank = node.optional("rank"); rank && !has_rank) {
+      rank->fail("a rank with method: powersgd only", rank->found());
+    }
+    if (const auto ratio = node.optional("ratio"); ratio && !has_ratio) {
+      ratio->fail("a ratio with method: topk only", ratio->found());
+    }
+  });
+}
+
 void plan_fields(Fields& fields, Workload& workload) {
   ParallelPlan& plan = workload.plan;
   const std::vector<std::string_view> schedules = pipeline_schedule_names();
@@ -93,6 +115,8 @@ void plan_fields(Fields& fields, Workload& workload) {
                   "Ranks over which ZeRO shards: all.");
   fields.optional("offload", plan.offload, Group{offload_fields}, "What is in host memory.");
   fields.optional("servers", plan.servers, Group{server_fields}, "Parameter servers.");
+  fields.optional("gradient_compression", plan.compression, Group{compression_fields},
+                  "What data ranks send instead of whole gradients.");
   fields.optional("stage_layers", plan.stage_layers, List{Whole{0, kMaxLayers}},
                   "Layers of each stage: as even as can be.");
 }

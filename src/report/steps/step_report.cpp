@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "parallelism/operators/model_flops.h"
+#include "parallelism/walk/gradient_compression.h"
 #include "report/formats/json.h"
 
 namespace trainyard {
@@ -47,6 +48,9 @@ std::string plan_text(const ParallelPlan& plan) {
   }
   if (plan.zero_stage > 0) {
     text += fmt::format(", ZeRO {} over {}", plan.zero_stage, plan.shards());
+  }
+  if (plan.compression) {
+    text += fmt::format(", gradients as {}", describe(*plan.compression));
   }
   const std::vector<std::string> offloaded = offloaded_parts(plan);
   if (!offloaded.empty()) {
@@ -122,6 +126,18 @@ void add_method(const StepReport& report, Document& document) {
   }
 }
 
+void add_compression(const std::optional<CompressionFigures>& figures, Document& document) {
+  if (!figures) {
+    return;
+  }
+  document.add_detail("gradient_compression",
+                      {{"method", std::string(to_string(figures->compression.method))},
+                       {"gradients_sent_gib", gibibytes(figures->sent)},
+                       {"uncompressed_gib", gibibytes(figures->uncompressed)},
+                       {"kernels_s", figures->kernels.seconds()},
+                       {"buffers_gib", gibibytes(figures->buffers)}});
+}
+
 void add_host_memory(const std::optional<HostMemoryUse>& host, Document& document) {
   const double used = host ? gibibytes(host->hosted.total()) : 0.0;
   Figure figure{
@@ -169,6 +185,7 @@ void add_step_figures(const StepReport& report, Document& document) {
   add_memory(report.run->memory, report.run->memory_size, report.fits(),
              std::string(fit_text(report)), document);
   add_host_memory(report.run->host_memory, document);
+  add_compression(report.run->compression, document);
   add_convention(flops, document);
   add_memory_classes(report.run->memory, document);
 }

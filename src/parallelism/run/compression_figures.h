@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of gradient compression in a step, for people: what a rank sends instead of what, and
+// what that costs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "parallelism/model/parallel_plan.h"
+#include "parallelism/walk/step_job.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// All of one rank and step.
+struct CompressionFigures {
+  GradientCompression compression = {};
+  Bytes sent = {};          // Bytes that leave the rank for the sums of gradients, as rings send.
+  Bytes uncompressed = {};  // The same without compression.
+  SimTime kernels = {};     // Time of its kernels on the GPU.
+  Bytes buffers = {};       // Memory of what it keeps and gathers.
+
+  [[nodiscard]] std::string note() const;
+};
+
+// Returns those of a rank of the pipeline; nothing where nothing is compressed.
+[[nodiscard]] std::optional<CompressionFigures> compression_figures(const StepJob& job, int place);
+
+}  // namespace trainyard
