@@ -37,6 +37,10 @@ std::vector<std::string> idle_settings(const Workload& workload, const ParallelP
   const OverlapChoice& overlap = workload.overlap;
   add(overlap.tensor && plan.tensor == 1, "overlap.tensor: there is one tensor rank");
   add(overlap.data && plan.gradient_ranks() == 1, "overlap.data: there is one data rank");
+  add(plan.bucket && plan.gradient_ranks() == 1 && !shards_experts,
+      "overlap.bucket: there is one data rank");
+  add(plan.bucket && reduces_units(plan, software),
+      "overlap.bucket: gradients that are sharded go unit by unit");
   add(overlap.pipeline && plan.pipeline == 1, "overlap.pipeline: the pipeline has one stage");
   add(overlap.expert && plan.expert == 1, "overlap.expert: no tokens go to other ranks");
   return idle;

@@ -368,8 +368,10 @@ SimTime StepModel::exposed_gradients(int rank) {
   if (!job_.overlap.data) {
     return down(owned);
   }
-  const std::int64_t bucket = bucket_parameters(plan_);
-  const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / bucket);
+  const std::int64_t many = reduces_units(plan_, job_.software)
+                                ? std::ssize(job_.model.layers) / plan_.pipeline
+                                : parameters.total() / bucket_parameters(plan_, job_.software);
+  const std::int64_t buckets = std::max<std::int64_t>(1, many);
   const DataCalls calls = data_calls(parameters, plan_, job_.software);
   const SimTime hidden =
       std::max(scaled(of_rank(rank).backward(), window()), time_of(calls.reduce));

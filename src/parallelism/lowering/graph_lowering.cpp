@@ -163,7 +163,7 @@ void StepLowering::gather_first_weights(Writing& writing) {
     }
     bucket += units_.gradients_of(units_.stage_of(writing.place, each.chunk), each.unit);
     members.emplace_back(each.chunk, each.unit);
-    if (bucket.total() < bucket_parameters(plan_) && !each.ends_pass) {
+    if (bucket.total() < bucket_parameters(plan_, job_.software) && !each.ends_pass) {
       continue;
     }
     const DataCalls calls = data_calls(bucket, plan_, job_.software);
@@ -301,7 +301,9 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
 void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
   writing.bucket +=
       units_.gradients_of(units_.stage_of(writing.place, of_pass.chunk), of_pass.unit);
-  if (writing.bucket.total() >= bucket_parameters(plan_) || of_pass.ends_pass) {
+  const bool is_first = !writing.emptied;
+  if (writing.bucket.total() >= bucket_parameters(plan_, job_.software, is_first) ||
+      of_pass.ends_pass) {
     write_reduce(writing);
     reduce_bucket(writing, name_of(of_pass.unit));
   }

@@ -11,6 +11,7 @@
 
 #include "parallelism/model/model.h"
 #include "parallelism/model/pipeline_schedule.h"
+#include "sim/units.h"
 
 namespace trainyard {
 
@@ -68,6 +69,12 @@ struct ParameterServers {
   friend bool operator==(const ParameterServers&, const ParameterServers&) = default;
 };
 
+// Buckets of gradients of PyTorch's DistributedDataParallel close at this size, the first of a step
+// at less: `bucket_cap_mb`, in MiB, and kDefaultFirstBucketBytes (torch/nn/parallel/distributed.py,
+// torch/csrc/distributed/c10d/reducer.hpp).
+inline constexpr Bytes kDataBucket = mib(25);
+inline constexpr Bytes kFirstBucket = mib(1);
+
 // Data ranks sum up less than their gradients (gradient_compression.h).
 struct GradientCompression {
   CompressionMethod method = CompressionMethod::Fp16;
@@ -102,6 +109,7 @@ struct ParallelPlan {
   PlanOffload offload = {};
   std::optional<ParameterServers> servers = {};
   std::optional<GradientCompression> compression = {};
+  std::optional<Bytes> bucket = {};  // Size of a bucket of gradients; nothing: as software has it.
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
   // Axes from the one whose ranks are neighbours to the one whose ranks are furthest apart; each

@@ -131,13 +131,19 @@ void add_call(RankGroupKind group, Operation operation, std::int64_t elements, i
 }
 
 // The sum of gradients over a group: whole, or what compression makes of it.
-void add_sum(RankGroupKind group, std::int64_t elements, const ThinMatrices& thin,
-             const ParallelPlan& plan, const SoftwareProfile& software,
+void add_sum(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
+             const ThinMatrices& thin, const ParallelPlan& plan, const SoftwareProfile& software,
              std::vector<GroupCall>& calls) {
   const int bytes = gradient_bytes(plan, software);
-  const auto sum = [&](std::int64_t count, int each) {
-    add_call(group, Operation::AllReduce, count, each, plan, calls);
+  const int times = bucket_calls(elements, matrices, plan, software);
+  const auto add = [&](Operation operation, std::int64_t count, int each) {
+    const std::size_t before = calls.size();
+    add_call(group, operation, divided_up(count, times), each, plan, calls);
+    if (calls.size() > before) {
+      calls.back().times = times;
+    }
   };
+  const auto sum = [&](std::int64_t count, int each) { add(Operation::AllReduce, count, each); };
   const auto compression = compression_of(plan, software);
   if (!compression) {
     sum(elements, bytes);
@@ -154,9 +160,9 @@ void add_sum(RankGroupKind group, std::int64_t elements, const ThinMatrices& thi
       sum(thin.right, bytes);
       break;
     case CompressionMethod::TopK:
-      add_call(group, Operation::AllGather,
-               kept_elements(elements, compression->ratio) * group_size(plan, group),
-               bytes + kPlaceBytes, plan, calls);
+      add(Operation::AllGather,
+          kept_elements(elements, compression->ratio) * group_size(plan, group),
+          bytes + kPlaceBytes);
       break;
   }
 }
@@ -271,10 +277,10 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
   add_call(RankGroupKind::Tensor, Operation::AllReduce, parameters.replicated, reduced, plan,
            calls.reduce);
   if (plan.zero_stage == 0 || deals_out) {
-    add_sum(RankGroupKind::Gradient, parameters.dense, parameters.dense_thin, plan, software,
-            calls.reduce);
-    add_sum(RankGroupKind::ExpertGradient, parameters.expert, parameters.expert_thin, plan,
-            software, calls.reduce);
+    add_sum(RankGroupKind::Gradient, parameters.dense, parameters.dense_matrices,
+            parameters.dense_thin, plan, software, calls.reduce);
+    add_sum(RankGroupKind::ExpertGradient, parameters.expert, parameters.expert_matrices,
+            parameters.expert_thin, plan, software, calls.reduce);
     if (deals_out) {
       add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
                      calls.gather);
@@ -330,10 +336,32 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
   return calls;
 }
 
-std::int64_t bucket_parameters(const ParallelPlan& plan) {
-  constexpr std::int64_t kMin = 40'000'000;
-  constexpr std::int64_t kOfRank = 1'000'000;
-  return std::max(kMin, kOfRank * plan.gradient_ranks());
+std::int64_t bucket_parameters(const ParallelPlan& plan, const SoftwareProfile& software,
+                               bool is_first) {
+  constexpr std::int64_t kMegatronMin = 40'000'000;
+  constexpr std::int64_t kMegatronOfRank = 1'000'000;
+  constexpr std::int64_t kDeepSpeed = 500'000'000;
+  const bool is_torch = software.buckets == BucketRule::PyTorch && !plan.servers;
+  if (reduces_units(plan, software)) {
+    return 1;
+  }
+  if (plan.bucket || is_torch) {
+    const Bytes whole = plan.bucket.value_or(kDataBucket);
+    const Bytes limit = is_first && is_torch ? std::min(whole, kFirstBucket) : whole;
+    return divided_up(limit.count(), gradient_bytes(plan, software));
+  }
+  return software.buckets == BucketRule::DeepSpeed && !plan.servers
+             ? kDeepSpeed
+             : std::max(kMegatronMin, kMegatronOfRank * plan.gradient_ranks());
+}
+
+int bucket_calls(std::int64_t elements, std::int64_t matrices, const ParallelPlan& plan,
+                 const SoftwareProfile& software) {
+  if (!plan.bucket && software.buckets != BucketRule::PyTorch) {
+    return 1;
+  }
+  const std::int64_t full = elements / bucket_parameters(plan, software);
+  return static_cast<int>(std::max<std::int64_t>(1, std::min(full, matrices)));
 }
 
 std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {

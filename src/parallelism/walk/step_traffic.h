@@ -90,10 +90,22 @@ inline constexpr int kPlaceBytes = 4;
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       const SoftwareProfile& software);
 
-// Parameters of a bucket of gradients or weights, as Megatron-LM has them with overlap: 40 million,
-// or one million for each rank that shares gradients, so that rings of many ranks are not bound by
-// latency (megatron/core/distributed/distributed_data_parallel.py: bucket_size).
-[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan);
+// Returns whether gradients are summed up unit by unit, as FSDP does.
+[[nodiscard]] inline bool reduces_units(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return software.buckets == BucketRule::PyTorch && plan.zero_stage > 0 && !plan.servers;
+}
+// Returns the parameters at which a bucket of gradients or weights is closed; the first of a step
+// closes sooner in DistributedDataParallel. Megatron-LM has 40 million, or one million for each rank
+// that shares gradients, so that rings of many ranks are not bound by latency
+// (megatron/core/distributed/distributed_data_parallel.py: bucket_size), DeepSpeed 500 million
+// (reduce_bucket_size of its configuration page). Parameter servers take those of Megatron-LM.
+[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan,
+                                             const SoftwareProfile& software,
+                                             bool is_first = false);
+// Returns the calls that sum up `elements` of so many matrices: one, but for buckets of
+// DistributedDataParallel or of a size that was given, each of one tensor or more.
+[[nodiscard]] int bucket_calls(std::int64_t elements, std::int64_t matrices,
+                               const ParallelPlan& plan, const SoftwareProfile& software);
 
 // Returns the elements that a tensor rank sends to the next stage for one micro-batch, and gets
 // back in gradients. With modulation the vectors of the samples go along, and are not split.

@@ -18,10 +18,6 @@ namespace trainyard {
 // A momentum, or two moments, of 32 bits for each parameter.
 enum class ConvolutionalOptimizer : std::uint8_t { Sgd, Adam };
 
-// The limit of the first bucket: kDefaultFirstBucketBytes of pytorch/pytorch,
-// torch/csrc/distributed/c10d/reducer.hpp.
-inline constexpr Bytes kFirstBucket = mib(1);
-
 struct ConvolutionalWorkload {
   std::string name;  // Name of the file.
   std::string title;
@@ -34,7 +30,7 @@ struct ConvolutionalWorkload {
   bool has_channels_last = false;  // Images are NHWC in memory, not NCHW.
   bool overlap_data = true;        // Sums of gradients run beside the backward pass.
   // Buckets close at this size: `bucket_cap_mb` of DistributedDataParallel, by default 25 (MiB).
-  Bytes bucket = mib(25);
+  Bytes bucket = kDataBucket;
 };
 
 void convolutional_workload_fields(Fields& fields, ConvolutionalWorkload& workload);

@@ -146,11 +146,14 @@ void batch_fields_of(Fields& fields, Workload& workload) {
   });
 }
 
-void overlap_fields_of(Fields& fields, OverlapChoice& overlap) {
+void overlap_fields_of(Fields& fields, Workload& workload) {
+  OverlapChoice& overlap = workload.overlap;
   fields.optional("tensor", overlap.tensor, Flag{}, "Collectives of tensor ranks.");
   fields.optional("data", overlap.data, Flag{}, "Gradients and weights.");
   fields.optional("pipeline", overlap.pipeline, Flag{}, "Transfers between stages.");
   fields.optional("expert", overlap.expert, Flag{}, "Tokens to experts and back.");
+  fields.optional("bucket", workload.plan.bucket, SomeAmount{},
+                  "Size of a bucket of gradients: as the software has it.");
 }
 
 // Checks the kind before the model is looked for, which is in another folder.
@@ -207,7 +210,7 @@ void workload_fields(Fields& fields, Workload& workload) {
   fields.optional("precision", workload.precision, Choice{precision_names()},
                   "Precision of layers.");
   fields.required("plan", workload, Group{plan_fields}, "How GPUs share the work.");
-  fields.optional("overlap", workload.overlap, Group{overlap_fields_of},
+  fields.optional("overlap", workload, Group{overlap_fields_of},
                   "What is overlapped: as the software does.");
   fields.required("batch", workload, Group{batch_fields_of}, "Sizes.");
   workload.plan.element_bytes = row_of(workload.precision).element_bytes;

@@ -32,7 +32,8 @@ std::optional<CompressionFigures> figures_of(const std::string& software,
 TEST_CASE("figures say what is sent instead of what", "[compression-figures]") {
   const auto cast = figures_of("pytorch-native", GradientCompression{});
   REQUIRE(cast);
-  REQUIRE(cast->sent * 2 == cast->uncompressed);
+  REQUIRE(static_cast<double>(cast->sent.count()) ==
+          Approx(static_cast<double>(cast->uncompressed.count()) / 2.0));
   // A ring sends 2 (r - 1) / r of the gradients of 8.03 billion parameters.
   REQUIRE(static_cast<double>(cast->uncompressed.count()) ==
           Approx(8.03e9 * 4.0 * 2.0 * 3.0 / 4.0).epsilon(0.001));

@@ -36,6 +36,12 @@ struct CompressionCase {
   }
 };
 
+// Elements of all calls of a kind; buckets are filled up to equal ones.
+void require_elements(const GroupCall& call, std::int64_t expected) {
+  REQUIRE(call.elements * call.times >= expected);
+  REQUIRE((call.elements - 1) * call.times < expected);
+}
+
 }  // namespace
 
 TEST_CASE("casts halve what data ranks sum up, and pass memory before and behind",
@@ -44,7 +50,7 @@ TEST_CASE("casts halve what data ranks sum up, and pass memory before and behind
     CompressionCase test({.method = method});
     const std::int64_t elements = test.all().dense;
     REQUIRE(test.calls().size() == 1);
-    REQUIRE(test.calls().front().elements == elements);
+    require_elements(test.calls().front(), elements);
     REQUIRE(test.calls().front().element_bytes == 2);
     const auto counted = static_cast<double>(elements);
     REQUIRE(test.times().before == test.operators.memory(counted * (4 + 2 + 2 + 2)));
@@ -77,9 +83,9 @@ TEST_CASE("PowerSGD sums two thin matrices for each matrix that they make smalle
   const std::int64_t norms = (2 * 32 + 1) * hidden;
   const std::vector<GroupCall> calls = test.calls();
   REQUIRE(calls.size() == 3);
-  REQUIRE(calls[0].elements == norms);
-  REQUIRE(calls[1].elements == left);
-  REQUIRE(calls[2].elements == right);
+  require_elements(calls[0], norms);
+  require_elements(calls[1], left);
+  require_elements(calls[2], right);
   for (const GroupCall& call : calls) {
     REQUIRE(call.operation == Operation::AllReduce);
     REQUIRE(call.element_bytes == 4);
@@ -95,7 +101,7 @@ TEST_CASE("PowerSGD sums two thin matrices for each matrix that they make smalle
   REQUIRE(wide.times().behind > test.times().behind);
   // 4096 x 4096 is as small as its thin matrices of 1024 columns: it stays whole.
   const CompressionCase widest({.method = CompressionMethod::PowerSgd, .rank = 1024});
-  REQUIRE(widest.calls()[0].elements == norms + 32 * hidden * hidden);
+  require_elements(widest.calls()[0], norms + 32 * hidden * hidden);
 }
 
 TEST_CASE("top-k gathers values with their places from every rank", "[gradient-compression]") {
@@ -104,7 +110,7 @@ TEST_CASE("top-k gathers values with their places from every rank", "[gradient-c
   REQUIRE(test.calls().size() == 1);
   const GroupCall& call = test.calls().front();
   REQUIRE(call.operation == Operation::AllGather);
-  REQUIRE(call.elements == kept * kDataRanks);
+  require_elements(call, kept * kDataRanks);
   REQUIRE(call.element_bytes == 4 + 4);
   REQUIRE(compression_buffers(test.all(), test.plan, 4) ==
           Bytes(test.all().dense * 4 + kept * kDataRanks * 8));
