@@ -327,9 +327,8 @@ CompressionTimes StepModel::compression(std::size_t rank) const {
     return max;
   }
   for (const int kind : kinds_by_place(plan_, job_.kind_of_rank)[rank]) {
-    const CompressionTimes times =
-        compression_times(parameters_[rank], plan_, job_.software,
-                          OperatorTimes(on_kind(job_, kind).rates));
+    const CompressionTimes times = compression_times(parameters_[rank], plan_, job_.software,
+                                                     OperatorTimes(on_kind(job_, kind).rates));
     max = times.before + times.behind > max.before + max.behind ? times : max;
   }
   return max;

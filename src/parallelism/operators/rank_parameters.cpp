@@ -224,6 +224,27 @@ RankParameters place_parameters(const Model& model, const std::vector<PipelineSt
   return sum;
 }
 
+RankParameters tensor_parameters(const ImageLayer& layer, std::size_t tensor,
+                                 const ParallelPlan& plan) {
+  RankParameters parameters{.dense = layer.tensors[tensor]};
+  if (layer.convolution && tensor == 0) {
+    const std::int64_t rows = layer.convolution->outputs;
+    parameters.dense_matrices = 1;
+    add_thin(plan, rows, parameters.dense / rows, 1, parameters.dense_thin);
+  }
+  return parameters;
+}
+
+RankParameters network_parameters(const std::vector<ImageLayer>& layers, const ParallelPlan& plan) {
+  RankParameters sum;
+  for (const ImageLayer& layer : layers) {
+    for (std::size_t tensor = 0; tensor < layer.tensors.size(); ++tensor) {
+      sum += tensor_parameters(layer, tensor, plan);
+    }
+  }
+  return sum;
+}
+
 double updated_parameters(const RankParameters& parameters, const ParallelPlan& plan) {
   const bool shards = plan.zero_stage > 0;
   return static_cast<double>(parameters.dense) / (shards ? plan.shards() : 1) +

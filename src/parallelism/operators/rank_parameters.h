@@ -4,9 +4,11 @@
 // (arXiv 1909.08053, section 3; 2104.04473).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "parallelism/model/image_layers.h"
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/model/pipeline_stages.h"
@@ -73,6 +75,12 @@ struct RankParameters {
 [[nodiscard]] RankParameters place_parameters(const Model& model,
                                               const std::vector<PipelineStage>& stages,
                                               const ParallelPlan& plan, int place);
+// Returns those of one tensor of a layer of a convolutional network, which every rank has: the first
+// of a convolution is a matrix with a row for each channel that comes out.
+[[nodiscard]] RankParameters tensor_parameters(const ImageLayer& layer, std::size_t tensor,
+                                               const ParallelPlan& plan);
+[[nodiscard]] RankParameters network_parameters(const std::vector<ImageLayer>& layers,
+                                                const ParallelPlan& plan);
 // Returns the parameters that the optimizer of the rank updates, as a mean of its shards.
 [[nodiscard]] double updated_parameters(const RankParameters& parameters, const ParallelPlan& plan);
 

@@ -5,9 +5,8 @@
 
 #include <cmath>
 
-#include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/operators/rank_parameters.h"
+#include "parallelism/operators/operator_time.h"
 #include "parallelism/walk/gradient_compression.h"
 #include "parallelism/walk/step_traffic.h"
 
@@ -34,23 +33,24 @@ std::string CompressionFigures::note() const {
       gibibytes(buffers));
 }
 
-std::optional<CompressionFigures> compression_figures(const StepJob& job, int place) {
-  const auto compression = compression_of(job.plan, job.software);
+std::optional<CompressionFigures> compression_figures(const RankParameters& parameters,
+                                                      const ParallelPlan& plan,
+                                                      const SoftwareProfile& software,
+                                                      const ComputeRates& rates) {
+  const auto compression = compression_of(plan, software);
   if (!compression) {
     return std::nullopt;
   }
-  const RankParameters parameters =
-      place_parameters(job.model, pipeline_stages(job.plan, job.model), job.plan, place);
-  ParallelPlan plain = job.plan;
+  ParallelPlan plain = plan;
   plain.compression.reset();
   const CompressionTimes times =
-      compression_times(parameters, job.plan, job.software, OperatorTimes(job.rates));
+      compression_times(parameters, plan, software, OperatorTimes(rates));
   return CompressionFigures{
       .compression = *compression,
-      .sent = sent_bytes(parameters, job.plan, job.software),
-      .uncompressed = sent_bytes(parameters, plain, job.software),
+      .sent = sent_bytes(parameters, plan, software),
+      .uncompressed = sent_bytes(parameters, plain, software),
       .kernels = times.before + times.behind,
-      .buffers = compression_buffers(parameters, job.plan, gradient_bytes(job.plan, job.software))};
+      .buffers = compression_buffers(parameters, plan, gradient_bytes(plan, software))};
 }
 
 }  // namespace trainyard

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "parallelism/model/parallel_plan.h"
-#include "parallelism/walk/step_job.h"
+#include "parallelism/operators/rank_parameters.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -23,7 +25,9 @@ struct CompressionFigures {
   [[nodiscard]] std::string note() const;
 };
 
-// Returns those of a rank of the pipeline; nothing where nothing is compressed.
-[[nodiscard]] std::optional<CompressionFigures> compression_figures(const StepJob& job, int place);
+// Returns those of a rank with these parameters; nothing where nothing is compressed.
+[[nodiscard]] std::optional<CompressionFigures> compression_figures(
+    const RankParameters& parameters, const ParallelPlan& plan, const SoftwareProfile& software,
+    const ComputeRates& rates);
 
 }  // namespace trainyard

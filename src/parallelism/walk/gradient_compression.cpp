@@ -57,8 +57,8 @@ CompressionTimes power_times(const Compressed& part, int rank, double bytes,
   if (thin.count == 0) {
     return times;
   }
-  const std::int64_t columns = std::max<std::int64_t>(1, thin.whole / std::max<std::int64_t>(
-                                                                          1, thin.left / rank));
+  const std::int64_t columns =
+      std::max<std::int64_t>(1, thin.whole / std::max<std::int64_t>(1, thin.left / rank));
   const std::int64_t rows = std::max<std::int64_t>(1, thin.whole / (thin.count * columns));
   const SimTime pass = operators.memory(bytes * whole);
   const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -68,8 +68,8 @@ CompressionTimes power_times(const Compressed& part, int rank, double bytes,
   const SimTime orthogonal = start * (thin.count * kOrthogonalKernels * rank);
   const SimTime starts = start * (thin.count - 1);  // Each product is a kernel of its own.
   times.before += orthogonal + product(rows, rank, columns) + starts;
-  times.behind += orthogonal + product(columns, rank, rows) + product(rows, columns, rank) +
-                  starts * 2;
+  times.behind +=
+      orthogonal + product(columns, rank, rows) + product(rows, columns, rank) + starts * 2;
   return times;
 }
 
@@ -79,9 +79,8 @@ CompressionTimes top_times(const Compressed& part, double ratio, double bytes,
                            const OperatorTimes& operators) {
   const auto all = static_cast<double>(part.elements);
   const auto gathered = static_cast<double>(kept_elements(part.elements, ratio) * part.ranks);
-  return {
-      .before = operators.memory(all * bytes * (5.0 + kSelectPasses)),
-      .behind = operators.memory(all * bytes * 3.0 + gathered * (kPlaceBytes + 3.0 * bytes))};
+  return {.before = operators.memory(all * bytes * (5.0 + kSelectPasses)),
+          .behind = operators.memory(all * bytes * 3.0 + gathered * (kPlaceBytes + 3.0 * bytes))};
 }
 
 }  // namespace
@@ -132,8 +131,7 @@ Bytes compression_buffers(const RankParameters& parameters, const ParallelPlan& 
       sum += Bytes(part.elements) * gradient_bytes;
       sum += is_power ? Bytes(part.thin.left + part.thin.right) * gradient_bytes
                       : Bytes(kept_elements(part.elements, plan.compression->ratio)) *
-                            (part.ranks *
-                             (gradient_bytes + kPlaceBytes));
+                            (part.ranks * (gradient_bytes + kPlaceBytes));
     }
   }
   return sum;

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "parallelism/model/convolutional_model.h"
+#include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
 #include "sim/fields.h"
 #include "sim/units.h"
@@ -31,7 +33,12 @@ struct ConvolutionalWorkload {
   bool overlap_data = true;        // Sums of gradients run beside the backward pass.
   // Buckets close at this size: `bucket_cap_mb` of DistributedDataParallel, by default 25 (MiB).
   Bytes bucket = kDataBucket;
+  std::optional<GradientCompression> compression = {};
 };
+
+// Returns the plan of so many data ranks, and the software, as far as their gradients need them.
+[[nodiscard]] ParallelPlan gradient_plan(const ConvolutionalWorkload& workload, int ranks);
+[[nodiscard]] SoftwareProfile gradient_software();
 
 void convolutional_workload_fields(Fields& fields, ConvolutionalWorkload& workload);
 

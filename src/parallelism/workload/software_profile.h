@@ -38,7 +38,7 @@ struct SoftwareProfile {
   // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts
   // what it has updated, after the step; instead of even slices, scattered and gathered.
   bool deals_out_matrices = false;
-  int gradient_bytes = 2;       // Bytes of an element in the sum of gradients.
+  int gradient_bytes = 2;  // Bytes of an element in the sum of gradients.
   BucketRule buckets = BucketRule::Megatron;
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
   bool overlap_tensor = false;

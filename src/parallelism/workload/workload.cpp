@@ -66,28 +66,6 @@ void offload_fields(Fields& fields, PlanOffload& offload) {
   fields.optional("activations", offload.activations, Flag{}, "Activations of layers.");
 }
 
-void compression_fields(Fields& fields, GradientCompression& compression) {
-  constexpr double kMinRatio = 1e-6;
-  fields.required("method", compression.method, Choice{kCompressions}, "What data ranks sum up.");
-  const bool has_rank = compression.method == CompressionMethod::PowerSgd;
-  const bool has_ratio = compression.method == CompressionMethod::TopK;
-  fields.where(has_rank, [&] {
-    fields.optional("rank", compression.rank, Whole{1, 1024}, "Columns, if `powersgd`: 1.");
-  });
-  fields.where(has_ratio, [&] {
-    fields.required("ratio", compression.ratio, Number{kMinRatio, 1.0},
-                    "Share of the elements that are sent, if `topk`.");
-  });
-  fields.check([&](const ConfigNode& node) {
-    if (const auto rank = node.optional("rank"); rank && !has_rank) {
-      rank->fail("a rank with method: powersgd only", rank->found());
-    }
-    if (const auto ratio = node.optional("ratio"); ratio && !has_ratio) {
-      ratio->fail("a ratio with method: topk only", ratio->found());
-    }
-  });
-}
-
 void plan_fields(Fields& fields, Workload& workload) {
   ParallelPlan& plan = workload.plan;
   const std::vector<std::string_view> schedules = pipeline_schedule_names();
@@ -193,6 +171,28 @@ std::string compose_workload(ConfigDocument& document, const std::filesystem::pa
     compose_model(document, models, model_name);
   }
   return model_name;
+}
+
+void compression_fields(Fields& fields, GradientCompression& compression) {
+  constexpr double kMinRatio = 1e-6;
+  fields.required("method", compression.method, Choice{kCompressions}, "What data ranks sum up.");
+  const bool has_rank = compression.method == CompressionMethod::PowerSgd;
+  const bool has_ratio = compression.method == CompressionMethod::TopK;
+  fields.where(has_rank, [&] {
+    fields.optional("rank", compression.rank, Whole{1, 1024}, "Columns, if `powersgd`: 1.");
+  });
+  fields.where(has_ratio, [&] {
+    fields.required("ratio", compression.ratio, Number{kMinRatio, 1.0},
+                    "Share of the elements that are sent, if `topk`.");
+  });
+  fields.check([&](const ConfigNode& node) {
+    if (const auto rank = node.optional("rank"); rank && !has_rank) {
+      rank->fail("a rank with method: powersgd only", rank->found());
+    }
+    if (const auto ratio = node.optional("ratio"); ratio && !has_ratio) {
+      ratio->fail("a ratio with method: topk only", ratio->found());
+    }
+  });
 }
 
 void workload_fields(Fields& fields, Workload& workload) {

@@ -126,18 +126,6 @@ void add_method(const StepReport& report, Document& document) {
   }
 }
 
-void add_compression(const std::optional<CompressionFigures>& figures, Document& document) {
-  if (!figures) {
-    return;
-  }
-  document.add_detail("gradient_compression",
-                      {{"method", std::string(to_string(figures->compression.method))},
-                       {"gradients_sent_gib", gibibytes(figures->sent)},
-                       {"uncompressed_gib", gibibytes(figures->uncompressed)},
-                       {"kernels_s", figures->kernels.seconds()},
-                       {"buffers_gib", gibibytes(figures->buffers)}});
-}
-
 void add_host_memory(const std::optional<HostMemoryUse>& host, Document& document) {
   const double used = host ? gibibytes(host->hosted.total()) : 0.0;
   Figure figure{

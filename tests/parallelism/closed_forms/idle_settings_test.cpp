@@ -53,9 +53,9 @@ TEST_CASE("settings about what is not there are named", "[idle-settings]") {
   dealt_out.emplace_back("plan.expert=8");
   REQUIRE(idle_in("mixtral-8x7b", dealt_out) ==
           Texts{"plan.zero_stage: there is one data rank to shard over"});
-  REQUIRE(idle_in("llama-3-8b", {"software=pytorch-native",
-                                 "plan.gradient_compression={method: fp16}"})
-              .empty());
+  REQUIRE(
+      idle_in("llama-3-8b", {"software=pytorch-native", "plan.gradient_compression={method: fp16}"})
+          .empty());
   REQUIRE(idle_in("llama-3-8b", {"software=nemo", "plan.gradient_compression={method: fp16}"}) ==
           Texts{"plan.gradient_compression: gradients have 16 bits without it"});
   REQUIRE(idle_in("llama-3-8b", {"plan.tensor=8", "plan.pipeline=2",

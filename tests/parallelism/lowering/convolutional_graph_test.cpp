@@ -38,6 +38,28 @@ TEST_CASE("one rank stands for all, and takes as long as all of them", "[convolu
   REQUIRE(all.step.time == folded.step.time);
 }
 
+TEST_CASE("compressed gradients of a network are smaller, at the price of kernels",
+          "[convolutional]") {
+  const Cluster cluster = shipped_cluster("dgx-1", {.nodes = 2});
+  ConvolutionalWorkload workload = image_workload(shipped_network("resnet-50"), 32);
+  const ConvolutionalRun plain = run_convolutional(cluster, workload, image_tables());
+  REQUIRE_FALSE(plain.compression);
+  workload.compression = GradientCompression{};
+  const ConvolutionalRun cast = run_convolutional(cluster, workload, image_tables());
+  REQUIRE(cast.compression->sent.count() * 2 == Approx(cast.compression->uncompressed.count()));
+  // 4 bytes and three times 2 before, 2 and 4 behind.
+  REQUIRE((cast.step.parts[StepPart::Casts] - plain.step.parts[StepPart::Casts]).seconds() ==
+          Approx(cast.compression->kernels.seconds()).epsilon(1e-6));
+  REQUIRE(cast.memory[MemoryClass::Buffers] == plain.memory[MemoryClass::Buffers]);
+  workload.compression = {.method = CompressionMethod::PowerSgd, .rank = 4};
+  const ConvolutionalRun power = run_convolutional(cluster, workload, image_tables());
+  // Of 25.5 million parameters a few hundred thousand are left, and vectors.
+  REQUIRE(power.compression->sent.count() * 40 < power.compression->uncompressed.count());
+  REQUIRE(power.memory[MemoryClass::Buffers] - plain.memory[MemoryClass::Buffers] ==
+          power.compression->buffers);
+  REQUIRE(power.compression->buffers > Bytes(4 * 25'557'032));
+}
+
 TEST_CASE("every part of a convolutional network's step has a name", "[convolutional]") {
   const ConvolutionalRun run =
       run_convolutional(shipped_cluster("dgx-1", {.nodes = 1}),

@@ -286,10 +286,9 @@ TEST_CASE("beside gradients and weights of a pipeline the graph is no slower tha
 }
 
 TEST_CASE("gradient compression takes in the graph what the closed forms say", "[step_graph]") {
-  const std::vector<GradientCompression> all{
-      {.method = CompressionMethod::Fp16},
-      {.method = CompressionMethod::PowerSgd, .rank = 4},
-      {.method = CompressionMethod::TopK, .ratio = 0.01}};
+  const std::vector<GradientCompression> all{{.method = CompressionMethod::Fp16},
+                                             {.method = CompressionMethod::PowerSgd, .rank = 4},
+                                             {.method = CompressionMethod::TopK, .ratio = 0.01}};
   for (const GradientCompression& compression : all) {
     INFO(to_string(compression.method));
     GraphStepCase step = case_of("llama-3-8b", {.data = 8, .compression = compression});

@@ -109,7 +109,8 @@ TEST_CASE("what gradient compression keeps is in buffers", "[memory-walk]") {
   const RankMemory plain = test.walk(plan);
   plan.compression = GradientCompression{.method = CompressionMethod::PowerSgd, .rank = 2};
   const Bytes more = max(test.walk(plan), MemoryClass::Buffers) - max(plain, MemoryClass::Buffers);
-  const RankParameters all = place_parameters(test.model, pipeline_stages(plan, test.model), plan, 0);
+  const RankParameters all =
+      place_parameters(test.model, pipeline_stages(plan, test.model), plan, 0);
   REQUIRE(more == Bytes(all.dense + all.dense_thin.left + all.dense_thin.right) *
                       test.settings.states.gradient);
   plan.compression = GradientCompression{};

@@ -117,8 +117,7 @@ TEST_CASE("compressed are whole gradients on GPUs alone", "[plan]") {
     plan.compression = GradientCompression{.method = CompressionMethod::PowerSgd};
     REQUIRE_THROWS_MATCHES(check(plan, model, 2), ConfigError, Catch::Matchers::Message(message));
   };
-  refuse({.zero_stage = 1},
-         "plan: expected zero_stage 0 with gradient_compression, found 1");
+  refuse({.zero_stage = 1}, "plan: expected zero_stage 0 with gradient_compression, found 1");
   refuse({.servers = ParameterServers()},
          "plan: expected no parameter servers with gradient_compression, found them");
   refuse({.offload = {.optimizer = true}},

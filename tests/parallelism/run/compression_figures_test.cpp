@@ -3,8 +3,9 @@
 
 #include "parallelism/run/compression_figures.h"
 
-#include <vector>
+#include <string>
 
+#include "parallelism/model/pipeline_stages.h"
 #include "support/step_rates.h"
 
 namespace trainyard {
@@ -15,16 +16,8 @@ std::optional<CompressionFigures> figures_of(const std::string& software,
                                              int data = 4) {
   const Model model = load_model(kConfigsFolder / "workloads/models/llama-3-8b.yaml");
   const ParallelPlan plan{.data = data, .compression = compression};
-  const ComputeRates rates = shipped_compute("H100-SXM", software);
-  const SoftwareProfile profile = shipped_software(software);
-  const std::vector<int> servers(static_cast<std::size_t>(data));
-  return compression_figures({.model = model,
-                              .plan = plan,
-                              .rates = rates,
-                              .software = profile,
-                              .overlap = {},
-                              .server_of_rank = servers},
-                             0);
+  return compression_figures(place_parameters(model, pipeline_stages(plan, model), plan, 0), plan,
+                             shipped_software(software), shipped_compute("H100-SXM", software));
 }
 
 }  // namespace
@@ -38,9 +31,8 @@ TEST_CASE("figures say what is sent instead of what", "[compression-figures]") {
   REQUIRE(static_cast<double>(cast->uncompressed.count()) ==
           Approx(8.03e9 * 4.0 * 2.0 * 3.0 / 4.0).epsilon(0.001));
   REQUIRE(cast->note().find("not modelled") != std::string::npos);
-  const auto top = figures_of("pytorch-native", GradientCompression{
-                                                    .method = CompressionMethod::TopK,
-                                                    .ratio = 0.01});
+  const auto top = figures_of(
+      "pytorch-native", GradientCompression{.method = CompressionMethod::TopK, .ratio = 0.01});
   // Each rank gets 1 % of values and places from the three others, instead of 1.5 times all.
   REQUIRE(static_cast<double>(top->sent.count()) ==
           Approx(0.01 * 2.0 * 3.0 / 1.5 * static_cast<double>(top->uncompressed.count()))
