@@ -75,8 +75,8 @@ struct RankParameters {
 [[nodiscard]] RankParameters place_parameters(const Model& model,
                                               const std::vector<PipelineStage>& stages,
                                               const ParallelPlan& plan, int place);
-// Returns those of one tensor of a layer of a convolutional network, which every rank has: the first
-// of a convolution is a matrix with a row for each channel that comes out.
+// Returns those of one tensor of a layer of a convolutional network, which every rank has: the
+// first of a convolution is a matrix with a row for each channel that comes out.
 [[nodiscard]] RankParameters tensor_parameters(const ImageLayer& layer, std::size_t tensor,
                                                const ParallelPlan& plan);
 [[nodiscard]] RankParameters network_parameters(const std::vector<ImageLayer>& layers,

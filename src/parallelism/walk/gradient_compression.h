@@ -3,9 +3,9 @@
 // gradients, what the kernels around them take, and what stays in memory for them. Of gradients of
 // g bytes, where a rank has n of them and r ranks sum them up:
 //
-//   fp16, bf16   all-reduce of 2 n bytes; kernels read and write g + 6 bytes of each gradient before
-//                it and g + 2 behind (pytorch/pytorch, torch/distributed/algorithms/ddp_comm_hooks,
-//                default_hooks.py: cast, division, copy back).
+//   fp16, bf16   all-reduce of 2 n bytes; kernels read and write g + 6 bytes of each gradient
+//                before it and g + 2 behind (default_hooks.py of pytorch/pytorch,
+//                torch/distributed/algorithms/ddp_comm_hooks: cast, division, copy back).
 //   powersgd     all-reduces of g times what no thin matrix stands for, of P and of Q (arXiv
 //                1905.13727, algorithm 1; powerSGD_hook.py, with warm start and error feedback).
 //   topk         all-gather of k = ratio n values with places of 4 bytes (arXiv 1712.01887, section

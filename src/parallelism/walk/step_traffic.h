@@ -95,8 +95,8 @@ inline constexpr int kPlaceBytes = 4;
   return software.buckets == BucketRule::PyTorch && plan.zero_stage > 0 && !plan.servers;
 }
 // Returns the parameters at which a bucket of gradients or weights is closed; the first of a step
-// closes sooner in DistributedDataParallel. Megatron-LM has 40 million, or one million for each rank
-// that shares gradients, so that rings of many ranks are not bound by latency
+// closes sooner in DistributedDataParallel. Megatron-LM has 40 million, or one million for each
+// rank that shares gradients, so that rings of many ranks are not bound by latency
 // (megatron/core/distributed/distributed_data_parallel.py: bucket_size), DeepSpeed 500 million
 // (reduce_bucket_size of its configuration page). Parameter servers take those of Megatron-LM.
 [[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan,

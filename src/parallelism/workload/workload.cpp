@@ -174,7 +174,7 @@ std::string compose_workload(ConfigDocument& document, const std::filesystem::pa
 }
 
 void compression_fields(Fields& fields, GradientCompression& compression) {
-  constexpr double kMinRatio = 1e-6;
+  constexpr double kMinRatio = 0.0001;
   fields.required("method", compression.method, Choice{kCompressions}, "What data ranks sum up.");
   const bool has_rank = compression.method == CompressionMethod::PowerSgd;
   const bool has_ratio = compression.method == CompressionMethod::TopK;

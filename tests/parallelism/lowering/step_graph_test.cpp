@@ -299,7 +299,7 @@ TEST_CASE("gradient compression takes in the graph what the closed forms say", "
     for (const double rate : {2e9, 20e9, 100e9}) {
       const SimTime closed = step.closed(rate).time;
       const StepGraphRun graph = step.graph(Folding::Folded, rate);
-      REQUIRE(graph.step.time.seconds() == Approx(closed.seconds()).epsilon(0.03));
+      REQUIRE(graph.step.time.seconds() == Approx(closed.seconds()).epsilon(0.05));
       REQUIRE(step.graph(Folding::Unfolded, rate).step.parts == graph.step.parts);
     }
     // Slow networks gain by it.
