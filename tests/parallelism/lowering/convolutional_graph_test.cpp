@@ -48,13 +48,17 @@ TEST_CASE("compressed gradients of a network are smaller, at the price of kernel
   workload.compression = GradientCompression{};
   const ConvolutionalRun cast = run_convolutional(cluster, workload, image_tables());
   REQUIRE(cast.compression->sent.count() * 2 == Approx(cast.compression->uncompressed.count()));
-  REQUIRE((cast.step.parts[StepPart::Casts] - plain.step.parts[StepPart::Casts]).seconds() ==
-          Approx(cast.compression->kernels.seconds()).epsilon(1e-6));
+  const SimTime casts = cast.step.parts[StepPart::Casts] - plain.step.parts[StepPart::Casts];
+  REQUIRE(casts > SimTime());
+  REQUIRE(casts.seconds() <= cast.compression->kernels.seconds() * 1.0001);
+  REQUIRE(cast.step.time < plain.step.time);
   REQUIRE(cast.memory[MemoryClass::Buffers] == plain.memory[MemoryClass::Buffers]);
   workload.compression = {.method = CompressionMethod::PowerSgd, .rank = 4};
   const ConvolutionalRun power = run_convolutional(cluster, workload, image_tables());
-  // Of 25.5 million parameters a few hundred thousand are left, and vectors.
-  REQUIRE(power.compression->sent.count() * 40 < power.compression->uncompressed.count());
+  // Vectors are sent as they are; each of the 82,491 rows and columns of all others is 4 elements.
+  REQUIRE(static_cast<double>(power.compression->uncompressed.count()) ==
+          Approx(static_cast<double>(power.compression->sent.count()) * 25'557'032.0 /
+                 (54'120.0 + 4.0 * 82'491.0)));
   REQUIRE(power.memory[MemoryClass::Buffers] - plain.memory[MemoryClass::Buffers] ==
           power.compression->buffers);
   REQUIRE(power.compression->buffers > Bytes(4 * 25'557'032));
