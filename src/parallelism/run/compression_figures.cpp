@@ -38,17 +38,18 @@ std::optional<CompressionFigures> compression_figures(const RankParameters& para
                                                       const SoftwareProfile& software,
                                                       const ComputeRates& rates) {
   const auto compression = compression_of(plan, software);
-  if (!compression) {
-    return std::nullopt;
-  }
   ParallelPlan plain = plan;
   plain.compression.reset();
+  const Bytes uncompressed = sent_bytes(parameters, plain, software);
+  if (!compression || uncompressed == Bytes()) {
+    return std::nullopt;
+  }
   const CompressionTimes times =
       compression_times(parameters, plan, software, OperatorTimes(rates));
   return CompressionFigures{
       .compression = *compression,
       .sent = sent_bytes(parameters, plan, software),
-      .uncompressed = sent_bytes(parameters, plain, software),
+      .uncompressed = uncompressed,
       .kernels = times.before + times.behind,
       .buffers = compression_buffers(parameters, plan, gradient_bytes(plan, software))};
 }

@@ -25,7 +25,8 @@ struct CompressionFigures {
   [[nodiscard]] std::string note() const;
 };
 
-// Returns those of a rank with these parameters; nothing where nothing is compressed.
+// Returns those of a rank with these parameters; nothing where nothing is compressed
+// or sent.
 [[nodiscard]] std::optional<CompressionFigures> compression_figures(
     const RankParameters& parameters, const ParallelPlan& plan, const SoftwareProfile& software,
     const ComputeRates& rates);

@@ -39,6 +39,7 @@ TEST_CASE("figures say what is sent instead of what", "[compression-figures]") {
               .epsilon(0.001));
   REQUIRE(top->buffers > cast->buffers);
   REQUIRE_FALSE(figures_of("pytorch-native", std::nullopt));
+  REQUIRE_FALSE(figures_of("pytorch-native", GradientCompression{}, 1));
   REQUIRE_FALSE(figures_of("nemo", GradientCompression{}));
 }
 
