@@ -134,6 +134,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   if (run.kinds_note) {
     notes.push_back(*run.kinds_note);
   }
+  if (run.compression) {
+    notes.push_back(run.compression->note());
+  }
   notes.push_back(run.memory_verdict);
   if (run.host_memory) {
     notes.push_back(run.host_memory->verdict());
@@ -144,7 +147,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   if (has_experts(workload.model) && workload.routing.is_even()) {
     notes.emplace_back("tokens are spread evenly over experts");
   }
-  const std::vector<std::string> idle = idle_settings(workload, run.plan);
+  const std::vector<std::string> idle = idle_settings(workload, run.plan, software);
   if (!idle.empty()) {
     notes.push_back(fmt::format("without effect: {}", fmt::join(idle, "; ")));
   }

@@ -34,6 +34,9 @@ std::vector<std::string> convolutional_notes(const StepRequest& request,
     notes.push_back(fmt::format("gradients of 32 bits in {} buckets, {}", run.buckets,
                                 workload.overlap_data ? "overlapped with computation" : "exposed"));
   }
+  if (run.compression) {
+    notes.push_back(run.compression->note());
+  }
   notes.push_back(run.memory_verdict);
   return notes;
 }

@@ -12,6 +12,7 @@
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
+#include "parallelism/walk/gradient_compression.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
@@ -74,7 +75,9 @@ class StepModel {
   [[nodiscard]] StepPasses of_rank(int rank) const;
   // Micro-batches whose passes hide the traffic of gradients and weights.
   [[nodiscard]] double window() const;
-  [[nodiscard]] SimTime exposed_data();
+  void add_data(StepParts& parts);
+  // Kernels of gradient compression, on the slowest GPU of a rank of the pipeline.
+  [[nodiscard]] CompressionTimes compression(std::size_t rank) const;
   // Gradients on their way to the host that show.
   [[nodiscard]] SimTime exposed_gradients(int rank);
   void add_optimizer(StepParts& parts);
@@ -318,23 +321,39 @@ double StepModel::window() const {
   return chunks > 1.0 ? in_flight * (chunks - 1.0) / chunks : 1.0;
 }
 
-SimTime StepModel::exposed_data() {
+CompressionTimes StepModel::compression(std::size_t rank) const {
+  CompressionTimes max;
+  if (!plan_.compression) {
+    return max;
+  }
+  for (const int kind : kinds_by_place(plan_, job_.kind_of_rank)[rank]) {
+    const CompressionTimes times = compression_times(parameters_[rank], plan_, job_.software,
+                                                     OperatorTimes(on_kind(job_, kind).rates));
+    max = times.before + times.behind > max.before + max.behind ? times : max;
+  }
+  return max;
+}
+
+void StepModel::add_data(StepParts& parts) {
   const double micro_batches = window();
-  SimTime max;
+  StepParts max;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     const DataCalls calls = data_calls(parameters_[as_index(rank)], plan_, job_.software);
+    const CompressionTimes kernels = compression(as_index(rank));
     const StepPasses passes = of_rank(rank);
-    const SimTime shown =
-        exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
+    StepParts shown;
+    shown[StepPart::Casts] = kernels.before + kernels.behind;
+    shown[StepPart::Data] =
+        exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches) + kernels.before) +
         (owns_matrices(plan_, job_.software)
              ? time_of(calls.gather)
              : exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches)));
-    max = std::max(max, shown);
+    max = shown.total() > max.total() ? shown : max;
   }
   if (const auto call = ends_call(job_.model, plan_, job_.software)) {
-    max += time_of(*call);
+    max[StepPart::Data] += time_of(*call);
   }
-  return max;
+  parts += max;
 }
 
 // Buckets go down one after the other once they are reduced: what is longer than that and the
@@ -348,8 +367,10 @@ SimTime StepModel::exposed_gradients(int rank) {
   if (!job_.overlap.data) {
     return down(owned);
   }
-  const std::int64_t bucket = bucket_parameters(plan_);
-  const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / bucket);
+  const std::int64_t many = reduces_units(plan_, job_.software)
+                                ? std::ssize(job_.model.layers) / plan_.pipeline
+                                : parameters.total() / bucket_parameters(plan_, job_.software);
+  const std::int64_t buckets = std::max<std::int64_t>(1, many);
   const DataCalls calls = data_calls(parameters, plan_, job_.software);
   const SimTime hidden =
       std::max(scaled(of_rank(rank).backward(), window()), time_of(calls.reduce));
@@ -402,7 +423,7 @@ StepTime StepModel::run() {
   parts = parts_of(passes, result.critical_rank);
   parts[StepPart::Bubble] = without_transfers.makespan() - parts.total();
   parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
-  parts[StepPart::Data] += exposed_data();
+  add_data(parts);
   add_optimizer(parts);
   complete(result, job_.software.fixed, job_.server_of_rank);
   const StepPasses of_busiest = of_rank(result.critical_rank);

@@ -11,6 +11,8 @@
 #include "parallelism/lowering/pass_units.h"
 #include "parallelism/operators/convolution_time.h"
 #include "parallelism/operators/operator_time.h"
+#include "parallelism/walk/gradient_compression.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 namespace {
@@ -37,12 +39,13 @@ class ConvolutionalLowering {
  public:
   explicit ConvolutionalLowering(const ConvolutionalJob& job)
       : job_(job),
+        plan_(gradient_plan(job.workload, job.ranks)),
         graph_(job.is_folded ? OperationGraph(job.ranks, {0}) : OperationGraph(job.ranks)) {
     std::vector<int> all(static_cast<std::size_t>(job.ranks));
     std::iota(all.begin(), all.end(), 0);
     data_ = graph_.add_communicator("data", std::move(all));
     if (job.ranks > 1) {
-      buckets_ = gradient_buckets(job.workload.model, job.workload.bucket);
+      buckets_ = gradient_buckets(job.workload.model, job.workload.bucket, plan_);
     }
     for (const ImageLayer& layer : job.workload.model.layers) {
       const ImageLayerTimes times =
@@ -62,8 +65,17 @@ class ConvolutionalLowering {
 
  private:
   void add_rank(int rank);
+  // Adds the kernels before the calls of a bucket, if there are any; returns the last operation.
+  OperationId compress(StreamId compute, const GradientBucket& bucket, OperationId done);
+  // The kernels behind the calls of all buckets.
+  [[nodiscard]] SimTime decompress_time() const;
+  [[nodiscard]] CompressionTimes kernels(const GradientBucket& bucket) const {
+    return compression_times(bucket.parameters, plan_, software_, OperatorTimes(job_.rates));
+  }
 
   const ConvolutionalJob& job_;
+  ParallelPlan plan_;
+  SoftwareProfile software_ = gradient_software();
   OperationGraph graph_;
   CommunicatorId data_;
   std::vector<GradientBucket> buckets_;
@@ -78,43 +90,75 @@ void ConvolutionalLowering::add_rank(int rank) {
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     (void)graph_.add_compute(compute, layers[layer].name, forward_[layer]);
   }
-  std::vector<OperationId> done(layers.size());
+  const bool overlaps = job_.workload.overlap_data;
+  std::vector<OperationId> ready(buckets_.size());
   for (std::size_t layer = layers.size(); layer-- > 0;) {
-    done[layer] = graph_.add_compute(compute, layers[layer].name + " backward", backward_[layer]);
+    const OperationId done =
+        graph_.add_compute(compute, layers[layer].name + " backward", backward_[layer]);
+    for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+      if ((overlaps ? buckets_[bucket].layer : 0) == layer) {
+        ready[bucket] = compress(compute, buckets_[bucket], done);
+      }
+    }
   }
   std::vector<OperationId> summed;
-  const bool overlaps = job_.workload.overlap_data;
-  for (const GradientBucket& bucket : buckets_) {
-    const OperationId id = graph_.add_collective(
-        data, fmt::format("bucket {}", summed.size()), StepPart::Data,
-        {.communicator = data_,
-         .operation = Operation::AllReduce,
-         .size = bucket.size,
-         .slowdown_ppm = overlaps ? slowdown_of(job_.rates.overlapped_data) : 0});
-    graph_.add_dependency(done[overlaps ? bucket.layer : 0], id);
-    summed.push_back(id);
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    const DataCalls calls = data_calls(buckets_[bucket].parameters, plan_, software_);
+    for (const GroupCall& call : calls.reduce) {
+      const OperationId id = graph_.add_collective(
+          data, fmt::format("bucket {}", bucket), StepPart::Data,
+          {.communicator = data_,
+           .operation = call.operation,
+           .size = Bytes(call.elements) * call.element_bytes,
+           .slowdown_ppm = overlaps ? slowdown_of(job_.rates.overlapped_data) : 0});
+      graph_.add_dependency(ready[bucket], id);
+      summed.push_back(id);
+    }
   }
-  const OperationId optimizer =
-      graph_.add_compute(compute, "optimizer", StepPart::Optimizer, optimizer_time(job_));
+  std::vector<OperationId> last;
+  if (const SimTime time = decompress_time(); time > SimTime()) {
+    last.push_back(graph_.add_compute(compute, "decompress gradients", StepPart::Casts, time));
+  }
+  last.push_back(
+      graph_.add_compute(compute, "optimizer", StepPart::Optimizer, optimizer_time(job_)));
   for (const OperationId id : summed) {
-    graph_.add_dependency(id, optimizer);
+    graph_.add_dependency(id, last.front());
   }
+}
+
+OperationId ConvolutionalLowering::compress(StreamId compute, const GradientBucket& bucket,
+                                            OperationId done) {
+  const SimTime time = kernels(bucket).before;
+  return time > SimTime() ? graph_.add_compute(compute, "compress gradients", StepPart::Casts, time)
+                          : done;
+}
+
+SimTime ConvolutionalLowering::decompress_time() const {
+  SimTime sum;
+  for (const GradientBucket& bucket : buckets_) {
+    sum += kernels(bucket).behind;
+  }
+  return sum;
 }
 
 }  // namespace
 
-std::vector<GradientBucket> gradient_buckets(const ConvolutionalModel& model, Bytes limit) {
+std::vector<GradientBucket> gradient_buckets(const ConvolutionalModel& model, Bytes limit,
+                                             const ParallelPlan& plan) {
   std::vector<GradientBucket> buckets;
   Bytes size;
+  RankParameters parameters;
   const auto close = [&](std::size_t layer) {
-    buckets.push_back({.size = size, .layer = layer});
+    buckets.push_back({.size = size, .parameters = parameters, .layer = layer});
     size = Bytes();
+    parameters = {};
   };
   std::size_t last = 0;  // The layer of the last gradient.
   for (std::size_t layer = model.layers.size(); layer-- > 0;) {
     const std::vector<std::int64_t>& tensors = model.layers[layer].tensors;
-    for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) {
-      size += Bytes(*tensor * kGradientBytes);
+    for (std::size_t tensor = tensors.size(); tensor-- > 0;) {
+      size += Bytes(tensors[tensor] * kGradientBytes);
+      parameters += tensor_parameters(model.layers[layer], tensor, plan);
       last = layer;
       if (size >= (buckets.empty() ? std::min(limit, kFirstBucket) : limit)) {
         close(layer);

@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "parallelism/graph/operation_graph.h"
+#include "parallelism/operators/rank_parameters.h"
 #include "parallelism/workload/convolutional_workload.h"
 #include "parallelism/workload/gpu_rates.h"
 #include "sim/units.h"
 
 namespace trainyard {
 
-// Gradients that one AllReduce sums up.
+// Gradients that are summed up at once.
 struct GradientBucket {
   Bytes size;
+  RankParameters parameters;
   std::size_t layer = 0;  // The layer whose backward pass fills it.
 };
 
@@ -25,7 +27,8 @@ struct GradientBucket {
 // reached its limit, which of the first is at most kFirstBucket (compute_bucket_assignment_by_size
 // of torch/csrc/distributed/c10d/reducer.cpp).
 [[nodiscard]] std::vector<GradientBucket> gradient_buckets(const ConvolutionalModel& model,
-                                                           Bytes limit);
+                                                           Bytes limit,
+                                                           const ParallelPlan& plan = {});
 
 // The inputs that a step is lowered from; what it refers to must outlive it.
 struct ConvolutionalJob {

@@ -15,6 +15,7 @@
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/model/rank_groups.h"
+#include "parallelism/walk/gradient_compression.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
 #include "sim/ids.h"
@@ -77,6 +78,11 @@ class StepLowering {
   void add_sharded_reduce(Writing& writing, const UnitOfPass& of_pass);
   void add_gradients(Writing& writing, const UnitOfPass& of_pass);
   void reduce_bucket(Writing& writing, std::string_view name);
+  [[nodiscard]] CompressionTimes compression(Writing& writing,
+                                             const RankParameters& gradients) const {
+    return compression_times(gradients, plan_, job_.software, writing.timed.operators());
+  }
+  static void add_kernels(Writing& writing, std::string_view name, SimTime time);
   void add_end(Writing& writing);
 
   // Messages of a pass: from the stage before it, or to the one behind.
@@ -157,7 +163,7 @@ void StepLowering::gather_first_weights(Writing& writing) {
     }
     bucket += units_.gradients_of(units_.stage_of(writing.place, each.chunk), each.unit);
     members.emplace_back(each.chunk, each.unit);
-    if (bucket.total() < bucket_parameters(plan_) && !each.ends_pass) {
+    if (bucket.total() < bucket_parameters(plan_, job_.software) && !each.ends_pass) {
       continue;
     }
     const DataCalls calls = data_calls(bucket, plan_, job_.software);
@@ -295,7 +301,9 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
 void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
   writing.bucket +=
       units_.gradients_of(units_.stage_of(writing.place, of_pass.chunk), of_pass.unit);
-  if (writing.bucket.total() >= bucket_parameters(plan_) || of_pass.ends_pass) {
+  const bool is_first = !writing.emptied;
+  if (writing.bucket.total() >= bucket_parameters(plan_, job_.software, is_first) ||
+      of_pass.ends_pass) {
     write_reduce(writing);
     reduce_bucket(writing, name_of(of_pass.unit));
   }
@@ -303,6 +311,7 @@ void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
 
 void StepLowering::reduce_bucket(Writing& writing, std::string_view name) {
   const DataCalls calls = data_calls(writing.bucket, plan_, job_.software);
+  add_kernels(writing, "compress gradients", compression(writing, writing.bucket).before);
   std::vector<OperationId> before = writing.rank.front();
   // With ZeRO 3 its shards come first, else a bucket waits for the one before it.
   if (const auto& earlier = shards_weights() ? writing.reduced : writing.emptied) {
@@ -315,11 +324,20 @@ void StepLowering::reduce_bucket(Writing& writing, std::string_view name) {
   writing.bucket = {};
 }
 
+// Kernels of gradient compression; most plans have none.
+void StepLowering::add_kernels(Writing& writing, std::string_view name, SimTime time) {
+  if (time > SimTime()) {
+    writing.rank.compute(name, StepPart::Casts, time);
+  }
+}
+
 void StepLowering::add_end(Writing& writing) {
   const RankParameters parameters = units_.parameters_of_rank(writing.place);
+  const CompressionTimes kernels = compression(writing, parameters);
   const DataCalls calls = data_calls(parameters, plan_, job_.software);
   write_reduce(writing);
   if (!job_.overlap.data) {
+    add_kernels(writing, "compress gradients", kernels.before);
     writing.rank.calls(data_traffic(calls.reduce, false), "gradients");
     writing.copies.send_all_gradients(parameters);
   }
@@ -330,6 +348,7 @@ void StepLowering::add_end(Writing& writing) {
   if (writing.emptied) {
     writing.rank.require(*writing.emptied);
   }
+  add_kernels(writing, "decompress gradients", kernels.behind);
   if (plan_.ranks() > 1) {
     writing.rank.barrier("norm of gradients");
   }

@@ -97,7 +97,8 @@ void ServerLowering::list_buckets() {
   for (auto unit = forward_.rbegin(); unit != forward_.rend(); ++unit) {
     parameters += units_.gradients_of(stage, *unit).total();
     bucket.units.push_back(*unit);
-    if (parameters >= bucket_parameters(job_.plan) || std::next(unit) == forward_.rend()) {
+    if (parameters >= bucket_parameters(job_.plan, job_.software) ||
+        std::next(unit) == forward_.rend()) {
       bucket.shard = (parameters + servers_.count - 1) / servers_.count;
       buckets_.push_back(std::move(bucket));
       bucket = {};

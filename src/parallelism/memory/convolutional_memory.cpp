@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "nccl/types/environment.h"
+#include "parallelism/operators/rank_parameters.h"
+#include "parallelism/walk/gradient_compression.h"
 #include "parallelism/workload/memory_settings.h"
 
 namespace trainyard {
@@ -43,7 +45,10 @@ MemoryUse convolutional_memory(const ConvolutionalWorkload& workload, int ranks)
   use[MemoryClass::Working] = Bytes(2 * workload.batch * largest * element);
   if (ranks > 1) {
     const nccl::Environment library;
-    use[MemoryClass::Buffers] = Bytes(parameters * kFloatBytes);
+    const ParallelPlan plan = gradient_plan(workload, ranks);
+    use[MemoryClass::Buffers] =
+        Bytes(parameters * kFloatBytes) +
+        compression_buffers(network_parameters(model.layers, plan), plan, kFloatBytes);
     use[MemoryClass::Communication] =
         (library.simple_buffer + library.ll_buffer + library.ll128_buffer) * settings.connections;
   }

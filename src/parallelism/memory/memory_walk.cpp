@@ -15,6 +15,7 @@
 #include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 #include "parallelism/operators/rank_parameters.h"
+#include "parallelism/walk/gradient_compression.h"
 #include "parallelism/walk/step_traffic.h"
 #include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
@@ -239,7 +240,8 @@ class RankWalk {
         resident_[MemoryClass::Working] += Bytes(inputs * outputs) * states.compute;
       }
     }
-    resident_[MemoryClass::Buffers] = settings_.buckets;
+    resident_[MemoryClass::Buffers] =
+        settings_.buckets + compression_buffers(total, plan_, states.gradient);
     if (plan_.pipeline > 1) {
       // An activation and a gradient on their way.
       resident_[MemoryClass::Buffers] += transfer_size(model_, plan_, false) * 2;

@@ -113,6 +113,24 @@ void check_adapters_plan(const ParallelPlan& plan) {
   }
 }
 
+// Hooks of DistributedDataParallel get whole gradients: nothing else has them.
+void check_compression(const ParallelPlan& plan, const Model& model) {
+  if (!plan.compression) {
+    return;
+  }
+  if (plan.zero_stage > 0) {
+    fail(fmt::format("expected zero_stage 0 with gradient_compression, found {}", plan.zero_stage));
+  }
+  if (plan.servers || plan.offload.optimizer) {
+    fail(fmt::format("expected no {} with gradient_compression, found {}",
+                     plan.servers ? "parameter servers" : "optimizer on the host",
+                     plan.servers ? "them" : "it"));
+  }
+  if (model.adapters && plan.compression->method == CompressionMethod::PowerSgd) {
+    fail("expected another gradient_compression than powersgd with adapters, found it");
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Recompute recompute) {
@@ -125,6 +143,10 @@ std::string_view to_string(ContextParallelism kind) {
 
 std::string_view to_string(PlanAxis axis) {
   return kAxes.at(static_cast<std::size_t>(axis));
+}
+
+std::string_view to_string(CompressionMethod method) {
+  return kCompressions.at(static_cast<std::size_t>(method));
 }
 
 void check_stage_layers(const ParallelPlan& plan, const Model& model) {
@@ -151,6 +173,7 @@ void check(const ParallelPlan& plan, const Model& model, int gpus) {
   }
   check_batch(plan);
   check_sharding(plan);
+  check_compression(plan, model);
   check_stage_layers(plan, model);
   for (const ModelLayer& layer : model.layers) {
     check_layer(plan, layer);

@@ -11,6 +11,7 @@
 
 #include "parallelism/model/model.h"
 #include "parallelism/model/pipeline_schedule.h"
+#include "sim/units.h"
 
 namespace trainyard {
 
@@ -25,6 +26,13 @@ enum class ContextParallelism : std::uint8_t {
   AllToAll,  // Heads are sharded for attention. Ulysses: Jacobs et al., arXiv 2309.14509.
 };
 
+enum class CompressionMethod : std::uint8_t {
+  Fp16,  // Casts before and behind the sum.
+  Bf16,
+  PowerSgd,  // Sums of two thin matrices for each one. Vogels et al., arXiv 1905.13727.
+  TopK,      // The largest elements, each with its place. Lin et al., arXiv 1712.01887.
+};
+
 enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
@@ -32,12 +40,14 @@ inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, 
 
 // The words of workload files.
 inline constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
+inline constexpr std::array<std::string_view, 4> kCompressions{"fp16", "bf16", "powersgd", "topk"};
 inline constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 inline constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
 
 [[nodiscard]] std::string_view to_string(Recompute recompute);
 [[nodiscard]] std::string_view to_string(ContextParallelism kind);
 [[nodiscard]] std::string_view to_string(PlanAxis axis);
+[[nodiscard]] std::string_view to_string(CompressionMethod method);
 
 // The data that is in host memory instead of on the GPU (offload.h).
 struct PlanOffload {
@@ -57,6 +67,20 @@ struct ParameterServers {
   std::optional<int> bound = 0;
   int steps = 8;  // Steps that are run one after the other.
   friend bool operator==(const ParameterServers&, const ParameterServers&) = default;
+};
+
+// Buckets of gradients of PyTorch's DistributedDataParallel close at this size, the first of a step
+// at less: `bucket_cap_mb`, in MiB, and kDefaultFirstBucketBytes (torch/nn/parallel/distributed.py,
+// torch/csrc/distributed/c10d/reducer.hpp).
+inline constexpr Bytes kDataBucket = mib(25);
+inline constexpr Bytes kFirstBucket = mib(1);
+
+// Data ranks sum up less than their gradients (gradient_compression.h).
+struct GradientCompression {
+  CompressionMethod method = CompressionMethod::Fp16;
+  int rank = 1;        // Columns of the thin matrices: matrix_approximation_rank of PyTorch.
+  double ratio = 0.0;  // Share of the elements that top-k sends.
+  friend bool operator==(const GradientCompression&, const GradientCompression&) = default;
 };
 
 // Ranks are tensor * context * pipeline * data; each GPU is one.
@@ -84,6 +108,8 @@ struct ParallelPlan {
   Recompute recompute = Recompute::None;
   PlanOffload offload = {};
   std::optional<ParameterServers> servers = {};
+  std::optional<GradientCompression> compression = {};
+  std::optional<Bytes> bucket = {};  // Size of a bucket of gradients; nothing: as software has it.
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
   // Axes from the one whose ranks are neighbours to the one whose ranks are furthest apart; each

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/operators/rank_parameters.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "parallelism/model/adapters.h"
@@ -22,15 +23,54 @@ void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
   matrices.push_back({.inputs = inner, .outputs = hidden, .count = count, .is_expert = is_expert});
 }
 
+// Adds what PowerSGD makes of `count` matrices: thin ones where those are less than half as large
+// (min_compression_rate of PyTorch's PowerSGDState is 2; _should_compress of powerSGD_hook.py).
+void add_thin(const ParallelPlan& plan, std::int64_t rows, std::int64_t columns, std::int64_t count,
+              ThinMatrices& thin) {
+  constexpr std::int64_t kMinRate = 2;
+  if (!plan.compression || plan.compression->method != CompressionMethod::PowerSgd) {
+    return;
+  }
+  const std::int64_t rank = std::min<std::int64_t>({plan.compression->rank, rows, columns});
+  if ((rows + columns) * rank * kMinRate < rows * columns) {
+    thin += {.count = count,
+             .whole = count * rows * columns,
+             .left = count * rows * rank,
+             .right = count * columns * rank};
+  }
+}
+
+ThinMatrices thin_ends(const Model& model, const ParallelPlan& plan,
+                       const std::vector<EndLinear>& linears, bool has_vocabulary) {
+  ThinMatrices thin;
+  for (const EndLinear& each : linears) {
+    add_thin(plan, each.outputs, each.inputs, 1, thin);
+  }
+  if (has_vocabulary && model.vocabulary > 0) {
+    add_thin(plan, ceil_divide(model.vocabulary, plan.tensor), model.hidden, 1, thin);
+  }
+  return thin;
+}
+
 RankParameters all_gathered(const Model& model, const ParallelPlan& plan, const ModelUnit& unit) {
   return unit.place == StepPlace::Layer
              ? rank_parameters(model, model.layers[static_cast<std::size_t>(unit.layer)], plan)
          : unit.place == StepPlace::Embedding
-             ? RankParameters{.dense = rank_embedding_parameters(model, plan)}
-             : RankParameters{.dense = rank_head_parameters(model, plan)};
+             ? RankParameters{.dense = rank_embedding_parameters(model, plan),
+                              .dense_thin = thin_ends(model, plan, input_linears(model), true)}
+             : RankParameters{.dense = rank_head_parameters(model, plan),
+                              .dense_thin = thin_ends(model, plan, output_linears(model), true)};
 }
 
 }  // namespace
+
+ThinMatrices& ThinMatrices::operator+=(const ThinMatrices& other) {
+  count += other.count;
+  whole += other.whole;
+  left += other.left;
+  right += other.right;
+  return *this;
+}
 
 RankParameters& RankParameters::operator+=(const RankParameters& other) {
   dense += other.dense;
@@ -39,6 +79,8 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   expert_matrices += other.expert_matrices;
   frozen_bytes += other.frozen_bytes;
   replicated += other.replicated;
+  dense_thin += other.dense_thin;
+  expert_thin += other.expert_thin;
   return *this;
 }
 
@@ -73,6 +115,8 @@ RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
   for (const WeightMatrix& matrix : rank_matrices(model, layer, plan)) {
     (matrix.is_expert ? total.expert : total.dense) += matrix.count * matrix.elements();
     (matrix.is_expert ? total.expert_matrices : total.dense_matrices) += matrix.count;
+    add_thin(plan, matrix.outputs, matrix.inputs, matrix.count,
+             matrix.is_expert ? total.expert_thin : total.dense_thin);
   }
   // In a feed-forward all matrices before the activation function are one in rank_matrices().
   const auto apart = [](const FeedForward& one) { return one.matrices() - 2; };
@@ -114,7 +158,8 @@ RankParameters rank_head(const Model& model, const ParallelPlan& plan, bool shar
   const std::int64_t shared = shares_logits ? rank_logit_parameters(model, plan) : 0;
   const std::int64_t logits = model.vocabulary > 0 && !shares_logits ? 1 : 0;
   return {.dense = last_norm + rank_head_parameters(model, plan) - shared,
-          .dense_matrices = std::ssize(output_linears(model)) + logits};
+          .dense_matrices = std::ssize(output_linears(model)) + logits,
+          .dense_thin = thin_ends(model, plan, output_linears(model), !shares_logits)};
 }
 
 RankParameters trained_parameters(const Model& model, const ParallelPlan& plan,
@@ -175,6 +220,27 @@ RankParameters place_parameters(const Model& model, const std::vector<PipelineSt
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
     sum += stage_parameters(model, stages[static_cast<std::size_t>(shape.stage_of(place, chunk))],
                             plan);
+  }
+  return sum;
+}
+
+RankParameters tensor_parameters(const ImageLayer& layer, std::size_t tensor,
+                                 const ParallelPlan& plan) {
+  RankParameters parameters{.dense = layer.tensors[tensor]};
+  if (layer.convolution && tensor == 0) {
+    const std::int64_t rows = layer.convolution->outputs;
+    parameters.dense_matrices = 1;
+    add_thin(plan, rows, parameters.dense / rows, 1, parameters.dense_thin);
+  }
+  return parameters;
+}
+
+RankParameters network_parameters(const std::vector<ImageLayer>& layers, const ParallelPlan& plan) {
+  RankParameters sum;
+  for (const ImageLayer& layer : layers) {
+    for (std::size_t tensor = 0; tensor < layer.tensors.size(); ++tensor) {
+      sum += tensor_parameters(layer, tensor, plan);
+    }
   }
   return sum;
 }

@@ -4,14 +4,26 @@
 // (arXiv 1909.08053, section 3; 2104.04473).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "parallelism/model/image_layers.h"
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/model/pipeline_stages.h"
 
 namespace trainyard {
+
+// Matrices that PowerSGD sends as two thin ones, P and Q (arXiv 1905.13727, algorithm 1).
+struct ThinMatrices {
+  std::int64_t count = 0;
+  std::int64_t whole = 0;  // Elements of the matrices themselves,
+  std::int64_t left = 0;   // of P, a row for each of theirs,
+  std::int64_t right = 0;  // and of Q, a row for each of their columns.
+
+  ThinMatrices& operator+=(const ThinMatrices& other);
+};
 
 struct RankParameters {
   std::int64_t dense = 0;
@@ -24,6 +36,9 @@ struct RankParameters {
   // parameters that tensor ranks have alike, each with a part of their gradient.
   std::int64_t frozen_bytes = 0;
   std::int64_t replicated = 0;
+  // With PowerSGD: which of the matrices become thin ones. Others are summed up as they are.
+  ThinMatrices dense_thin = {};
+  ThinMatrices expert_thin = {};
 
   [[nodiscard]] std::int64_t total() const { return dense + expert; }
   RankParameters& operator+=(const RankParameters& other);
@@ -60,6 +75,12 @@ struct RankParameters {
 [[nodiscard]] RankParameters place_parameters(const Model& model,
                                               const std::vector<PipelineStage>& stages,
                                               const ParallelPlan& plan, int place);
+// Returns those of one tensor of a layer of a convolutional network, which every rank has: the
+// first of a convolution is a matrix with a row for each channel that comes out.
+[[nodiscard]] RankParameters tensor_parameters(const ImageLayer& layer, std::size_t tensor,
+                                               const ParallelPlan& plan);
+[[nodiscard]] RankParameters network_parameters(const std::vector<ImageLayer>& layers,
+                                                const ParallelPlan& plan);
 // Returns the parameters that the optimizer of the rank updates, as a mean of its shards.
 [[nodiscard]] double updated_parameters(const RankParameters& parameters, const ParallelPlan& plan);
 

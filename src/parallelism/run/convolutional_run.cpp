@@ -50,6 +50,9 @@ ConvolutionalRun run_convolutional(const Cluster& cluster, const ConvolutionalWo
   run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = describe_fit(run.memory, run.memory_size, "each rank", "");
   run.buckets = ranks > 1 ? gradient_buckets(workload.model, workload.bucket).size() : 0;
+  const ParallelPlan plan = gradient_plan(workload, ranks);
+  run.compression = compression_figures(network_parameters(workload.model.layers, plan), plan,
+                                        gradient_software(), job.rates);
   run.graph = lower_convolutional(job);
   run_lowered(cluster, tables, SimTime(), "convolutional", run);
   return run;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
+#include "parallelism/run/compression_figures.h"
 #include "parallelism/run/step_run.h"
 #include "parallelism/workload/convolutional_workload.h"
 #include "topology/cluster/cluster.h"
@@ -12,6 +14,7 @@ namespace trainyard {
 
 struct ConvolutionalRun : LoweredRun {
   std::size_t buckets = 0;  // Sums of gradients in a step.
+  std::optional<CompressionFigures> compression = {};
 };
 
 // `tables` as of StepMethod::Graph. Throws ConfigError, one line, for what does not fit and for

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "parallelism/memory/step_memory.h"
+#include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/host_copies.h"
+#include "parallelism/operators/rank_parameters.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "sim/config_error.h"
 #include "sim/ids.h"
@@ -173,6 +175,10 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
                     .kind_of_rank = kinds.of_rank};
   run_method(job, tables, runner, run);
   run.kinds_note = kinds_note(kinds, job);
+  run.compression =
+      compression_figures(place_parameters(job.model, pipeline_stages(run.plan, job.model),
+                                           run.plan, run.step.critical_rank),
+                          run.plan, software, job.rates);
   run.calls = times.calls();
   run.simulated = times.simulated();
   run.min_share = times.min_share();

@@ -13,6 +13,7 @@
 #include "parallelism/lowering/step_graph.h"
 #include "parallelism/memory/host_memory.h"
 #include "parallelism/memory/step_memory.h"
+#include "parallelism/run/compression_figures.h"
 #include "parallelism/run/graphed_run.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
@@ -32,6 +33,7 @@ struct StepRun {
   // Dense, of one GPU in the precision of the workload, the mean of several kinds; FLOP/s.
   double peak = 0.0;
   std::optional<std::string> kinds_note = {};  // Which GPUs set the pace, of several kinds.
+  std::optional<CompressionFigures> compression = {};
   // Collectives and transfers that were asked for, and those that were simulated: the others are
   // equal ones.
   std::size_t calls = 0;

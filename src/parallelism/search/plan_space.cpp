@@ -135,7 +135,8 @@ class Combinations {
   }
 
   void add_sharded(ParallelPlan plan) {
-    const bool can_shard = plan.gradient_ranks() > 1 || plan.expert_gradient_ranks() > 1;
+    const bool can_shard =
+        !plan.compression && (plan.gradient_ranks() > 1 || plan.expert_gradient_ranks() > 1);
     for (std::size_t index = 0; index < axes_.zero_stage.size(); ++index) {
       if (!can_shard && index > 0) {
         break;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
 namespace trainyard {
 namespace {
 
+constexpr int kHalfBytes = 2;          // Bytes of a gradient of 16 bits.
 constexpr int kRingGradientBytes = 4;  // Bytes of gradients of keys and values that were gathered.
 
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
@@ -128,6 +130,43 @@ void add_call(RankGroupKind group, Operation operation, std::int64_t elements, i
   }
 }
 
+// The sum of gradients over a group: whole, or what compression makes of it.
+void add_sum(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
+             const ThinMatrices& thin, const ParallelPlan& plan, const SoftwareProfile& software,
+             std::vector<GroupCall>& calls) {
+  const int bytes = gradient_bytes(plan, software);
+  const int times = bucket_calls(elements, matrices, plan, software);
+  const auto add = [&](Operation operation, std::int64_t count, int each) {
+    const std::size_t before = calls.size();
+    add_call(group, operation, divided_up(count, times), each, plan, calls);
+    if (calls.size() > before) {
+      calls.back().times = times;
+    }
+  };
+  const auto sum = [&](std::int64_t count, int each) { add(Operation::AllReduce, count, each); };
+  const auto compression = compression_of(plan, software);
+  if (!compression) {
+    sum(elements, bytes);
+    return;
+  }
+  switch (compression->method) {
+    case CompressionMethod::Fp16:
+    case CompressionMethod::Bf16:
+      sum(elements, kHalfBytes);
+      break;
+    case CompressionMethod::PowerSgd:
+      sum(elements - thin.whole, bytes);
+      sum(thin.left, bytes);
+      sum(thin.right, bytes);
+      break;
+    case CompressionMethod::TopK:
+      add(Operation::AllGather,
+          kept_elements(elements, compression->ratio) * group_size(plan, group),
+          bytes + kPlaceBytes);
+      break;
+  }
+}
+
 // Each rank sends what it owns; those beyond the number of matrices own none.
 void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
                     const ParallelPlan& plan, std::vector<GroupCall>& calls) {
@@ -238,10 +277,10 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
   add_call(RankGroupKind::Tensor, Operation::AllReduce, parameters.replicated, reduced, plan,
            calls.reduce);
   if (plan.zero_stage == 0 || deals_out) {
-    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, reduced, plan,
-             calls.reduce);
-    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, reduced, plan,
-             calls.reduce);
+    add_sum(RankGroupKind::Gradient, parameters.dense, parameters.dense_matrices,
+            parameters.dense_thin, plan, software, calls.reduce);
+    add_sum(RankGroupKind::ExpertGradient, parameters.expert, parameters.expert_matrices,
+            parameters.expert_thin, plan, software, calls.reduce);
     if (deals_out) {
       add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
                      calls.gather);
@@ -266,6 +305,18 @@ int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software) {
   return std::max(software.gradient_bytes, plan.element_bytes);
 }
 
+std::optional<GradientCompression> compression_of(const ParallelPlan& plan,
+                                                  const SoftwareProfile& software) {
+  const auto& given = plan.compression;
+  const bool is_cast = given && (given->method == CompressionMethod::Fp16 ||
+                                 given->method == CompressionMethod::Bf16);
+  return is_cast && gradient_bytes(plan, software) <= kHalfBytes ? std::nullopt : given;
+}
+
+std::int64_t kept_elements(std::int64_t elements, double ratio) {
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(elements) * ratio));
+}
+
 PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                         const SoftwareProfile& software) {
   const int reduced = gradient_bytes(plan, software);
@@ -285,10 +336,32 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
   return calls;
 }
 
-std::int64_t bucket_parameters(const ParallelPlan& plan) {
-  constexpr std::int64_t kMin = 40'000'000;
-  constexpr std::int64_t kOfRank = 1'000'000;
-  return std::max(kMin, kOfRank * plan.gradient_ranks());
+std::int64_t bucket_parameters(const ParallelPlan& plan, const SoftwareProfile& software,
+                               bool is_first) {
+  constexpr std::int64_t kMegatronMin = 40'000'000;
+  constexpr std::int64_t kMegatronOfRank = 1'000'000;
+  constexpr std::int64_t kDeepSpeed = 500'000'000;
+  const bool is_torch = software.buckets == BucketRule::PyTorch && !plan.servers;
+  if (reduces_units(plan, software)) {
+    return 1;
+  }
+  if (plan.bucket || is_torch) {
+    const Bytes whole = plan.bucket.value_or(kDataBucket);
+    const Bytes limit = is_first && is_torch ? std::min(whole, kFirstBucket) : whole;
+    return divided_up(limit.count(), gradient_bytes(plan, software));
+  }
+  return software.buckets == BucketRule::DeepSpeed && !plan.servers
+             ? kDeepSpeed
+             : std::max(kMegatronMin, kMegatronOfRank * plan.gradient_ranks());
+}
+
+int bucket_calls(std::int64_t elements, std::int64_t matrices, const ParallelPlan& plan,
+                 const SoftwareProfile& software) {
+  if (!plan.bucket && software.buckets != BucketRule::PyTorch) {
+    return 1;
+  }
+  const std::int64_t full = elements / bucket_parameters(plan, software);
+  return static_cast<int>(std::max<std::int64_t>(1, std::min(full, matrices)));
 }
 
 std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {

@@ -71,6 +71,13 @@ struct DataCalls {
 // Returns the bytes of an element in the sum of gradients: as the software has it, but no fewer
 // than of a weight.
 [[nodiscard]] int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software);
+// Returns the compression of a plan whose gradients get smaller by it: not casts of what has 16
+// bits already.
+[[nodiscard]] std::optional<GradientCompression> compression_of(const ParallelPlan& plan,
+                                                                const SoftwareProfile& software);
+// Top-k: elements that a rank sends, each with its place in the bucket.
+inline constexpr int kPlaceBytes = 4;
+[[nodiscard]] std::int64_t kept_elements(std::int64_t elements, double ratio);
 // Returns whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of
 // such software.
 [[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {
@@ -83,10 +90,22 @@ struct DataCalls {
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       const SoftwareProfile& software);
 
-// Parameters of a bucket of gradients or weights, as Megatron-LM has them with overlap: 40 million,
-// or one million for each rank that shares gradients, so that rings of many ranks are not bound by
-// latency (megatron/core/distributed/distributed_data_parallel.py: bucket_size).
-[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan);
+// Returns whether gradients are summed up unit by unit, as FSDP does.
+[[nodiscard]] inline bool reduces_units(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return software.buckets == BucketRule::PyTorch && plan.zero_stage > 0 && !plan.servers;
+}
+// Returns the parameters at which a bucket of gradients or weights is closed; the first of a step
+// closes sooner in DistributedDataParallel. Megatron-LM has 40 million, or one million for each
+// rank that shares gradients, so that rings of many ranks are not bound by latency
+// (megatron/core/distributed/distributed_data_parallel.py: bucket_size), DeepSpeed 500 million
+// (reduce_bucket_size of its configuration page). Parameter servers take those of Megatron-LM.
+[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan,
+                                             const SoftwareProfile& software,
+                                             bool is_first = false);
+// Returns the calls that sum up `elements` of so many matrices: one, but for buckets of
+// DistributedDataParallel or of a size that was given, each of one tensor or more.
+[[nodiscard]] int bucket_calls(std::int64_t elements, std::int64_t matrices,
+                               const ParallelPlan& plan, const SoftwareProfile& software);
 
 // Returns the elements that a tensor rank sends to the next stage for one micro-batch, and gets
 // back in gradients. With modulation the vectors of the samples go along, and are not split.

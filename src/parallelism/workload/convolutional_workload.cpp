@@ -23,7 +23,22 @@ void image_overlap_fields(Fields& fields, ConvolutionalWorkload& workload) {
                   "Size of a bucket of gradients: 25 MiB.");
 }
 
+void image_plan_fields(Fields& fields, ConvolutionalWorkload& workload) {
+  fields.optional("gradient_compression", workload.compression, Group{compression_fields},
+                  "What data ranks send instead of whole gradients.");
+}
+
 }  // namespace
+
+ParallelPlan gradient_plan(const ConvolutionalWorkload& workload, int ranks) {
+  return {.data = ranks, .compression = workload.compression};
+}
+
+SoftwareProfile gradient_software() {
+  SoftwareProfile software;
+  software.gradient_bytes = 4;
+  return software;
+}
 
 void convolutional_workload_fields(Fields& fields, ConvolutionalWorkload& workload) {
   fields.required("source", std::ignore, Unread{}, "Where the run is from.");
@@ -32,6 +47,7 @@ void convolutional_workload_fields(Fields& fields, ConvolutionalWorkload& worklo
   fields.required("title", workload.title, Text{}, "Name for people.");
   fields.required("model", workload.model, Composed{convolutional_fields}, "Model.");
   plain_precision_field(fields, workload.precision, "Precision of images and products.");
+  fields.optional("plan", workload, Group{image_plan_fields}, "How gradients are sent.");
   fields.required("batch", workload, Group{image_batch_fields}, "Samples.");
   fields.optional("optimizer", workload.optimizer, Choice{kImageOptimizers},
                   "With momentum, or two moments: `sgd`.");

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "parallelism/model/convolutional_model.h"
+#include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
 #include "sim/fields.h"
 #include "sim/units.h"
@@ -17,10 +19,6 @@ namespace trainyard {
 
 // A momentum, or two moments, of 32 bits for each parameter.
 enum class ConvolutionalOptimizer : std::uint8_t { Sgd, Adam };
-
-// The limit of the first bucket: kDefaultFirstBucketBytes of pytorch/pytorch,
-// torch/csrc/distributed/c10d/reducer.hpp.
-inline constexpr Bytes kFirstBucket = mib(1);
 
 struct ConvolutionalWorkload {
   std::string name;  // Name of the file.
@@ -34,8 +32,13 @@ struct ConvolutionalWorkload {
   bool has_channels_last = false;  // Images are NHWC in memory, not NCHW.
   bool overlap_data = true;        // Sums of gradients run beside the backward pass.
   // Buckets close at this size: `bucket_cap_mb` of DistributedDataParallel, by default 25 (MiB).
-  Bytes bucket = mib(25);
+  Bytes bucket = kDataBucket;
+  std::optional<GradientCompression> compression = {};
 };
+
+// Returns the plan of so many data ranks, and the software, as far as their gradients need them.
+[[nodiscard]] ParallelPlan gradient_plan(const ConvolutionalWorkload& workload, int ranks);
+[[nodiscard]] SoftwareProfile gradient_software();
 
 void convolutional_workload_fields(Fields& fields, ConvolutionalWorkload& workload);
 

@@ -13,6 +13,7 @@ constexpr Cited kCitedFlag{Flag{}};
 constexpr std::array<std::string_view, 2> kSelective{"attention", "products"};
 constexpr std::array<std::string_view, 2> kDispatches{"experts", "domains"};
 constexpr std::array<std::string_view, 3> kFull{"layer", "needed", "unprojected"};
+constexpr std::array<std::string_view, 3> kBuckets{"megatron", "pytorch", "deepspeed"};
 constexpr std::array<std::string_view, 2> kRings{"sent", "gathered"};
 
 }  // namespace
@@ -31,6 +32,8 @@ void software_fields(Fields& fields, SoftwareProfile& profile) {
                   "ZeRO 1 gives ranks whole matrices.");
   fields.required("gradient_bytes", profile.gradient_bytes, Cited{Whole{1, 8}},
                   "Bytes of an element in the sum of gradients.");
+  fields.optional("buckets", profile.buckets, Cited{Choice{kBuckets}},
+                  "Whose sizes of buckets of gradients: megatron.");
   fields.required("scatter_gather", profile.scatter_gather, kCitedFlag,
                   "Tensor ranks send a part each to the next stage.");
   fields.required("overlap_tensor", profile.overlap_tensor, kCitedFlag, "Of tensor parallelism.");

@@ -19,6 +19,13 @@ enum class FullRecompute : std::uint8_t {
   Unprojected,  // Nor the products that make queries, keys and values, which are kept.
 };
 
+// The sizes of buckets in which gradients are summed up (bucket_parameters of step_traffic.h).
+enum class BucketRule : std::uint8_t {
+  Megatron,
+  PyTorch,  // Buckets of DistributedDataParallel; with ZeRO each unit that FSDP wraps.
+  DeepSpeed,
+};
+
 struct SoftwareProfile {
   std::string name;  // Name of the file.
   std::string title;
@@ -31,7 +38,8 @@ struct SoftwareProfile {
   // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts
   // what it has updated, after the step; instead of even slices, scattered and gathered.
   bool deals_out_matrices = false;
-  int gradient_bytes = 2;       // Bytes of an element in the sum of gradients.
+  int gradient_bytes = 2;  // Bytes of an element in the sum of gradients.
+  BucketRule buckets = BucketRule::Megatron;
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
   bool overlap_tensor = false;
   bool overlap_data = false;

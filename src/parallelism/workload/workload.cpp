@@ -93,6 +93,8 @@ void plan_fields(Fields& fields, Workload& workload) {
                   "Ranks over which ZeRO shards: all.");
   fields.optional("offload", plan.offload, Group{offload_fields}, "What is in host memory.");
   fields.optional("servers", plan.servers, Group{server_fields}, "Parameter servers.");
+  fields.optional("gradient_compression", plan.compression, Group{compression_fields},
+                  "What data ranks send instead of whole gradients.");
   fields.optional("stage_layers", plan.stage_layers, List{Whole{0, kMaxLayers}},
                   "Layers of each stage: as even as can be.");
 }
@@ -122,11 +124,14 @@ void batch_fields_of(Fields& fields, Workload& workload) {
   });
 }
 
-void overlap_fields_of(Fields& fields, OverlapChoice& overlap) {
+void overlap_fields_of(Fields& fields, Workload& workload) {
+  OverlapChoice& overlap = workload.overlap;
   fields.optional("tensor", overlap.tensor, Flag{}, "Collectives of tensor ranks.");
   fields.optional("data", overlap.data, Flag{}, "Gradients and weights.");
   fields.optional("pipeline", overlap.pipeline, Flag{}, "Transfers between stages.");
   fields.optional("expert", overlap.expert, Flag{}, "Tokens to experts and back.");
+  fields.optional("bucket", workload.plan.bucket, SomeAmount{},
+                  "Size of a bucket of gradients: as the software has it.");
 }
 
 // Checks the kind before the model is looked for, which is in another folder.
@@ -168,6 +173,28 @@ std::string compose_workload(ConfigDocument& document, const std::filesystem::pa
   return model_name;
 }
 
+void compression_fields(Fields& fields, GradientCompression& compression) {
+  constexpr double kMinRatio = 0.0001;
+  fields.required("method", compression.method, Choice{kCompressions}, "What data ranks sum up.");
+  const bool has_rank = compression.method == CompressionMethod::PowerSgd;
+  const bool has_ratio = compression.method == CompressionMethod::TopK;
+  fields.where(has_rank, [&] {
+    fields.optional("rank", compression.rank, Whole{1, 1024}, "Columns, if `powersgd`: 1.");
+  });
+  fields.where(has_ratio, [&] {
+    fields.required("ratio", compression.ratio, Number{kMinRatio, 1.0},
+                    "Share of the elements that are sent, if `topk`.");
+  });
+  fields.check([&](const ConfigNode& node) {
+    if (const auto rank = node.optional("rank"); rank && !has_rank) {
+      rank->fail("a rank with method: powersgd only", rank->found());
+    }
+    if (const auto ratio = node.optional("ratio"); ratio && !has_ratio) {
+      ratio->fail("a ratio with method: topk only", ratio->found());
+    }
+  });
+}
+
 void workload_fields(Fields& fields, Workload& workload) {
   std::size_t kind = 0;
   fields.optional("kind", kind, Choice{kWorkloadKinds}, "Kind of model.");
@@ -183,7 +210,7 @@ void workload_fields(Fields& fields, Workload& workload) {
   fields.optional("precision", workload.precision, Choice{precision_names()},
                   "Precision of layers.");
   fields.required("plan", workload, Group{plan_fields}, "How GPUs share the work.");
-  fields.optional("overlap", workload.overlap, Group{overlap_fields_of},
+  fields.optional("overlap", workload, Group{overlap_fields_of},
                   "What is overlapped: as the software does.");
   fields.required("batch", workload, Group{batch_fields_of}, "Sizes.");
   workload.plan.element_bytes = row_of(workload.precision).element_bytes;

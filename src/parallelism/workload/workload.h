@@ -43,6 +43,7 @@ struct Workload {
   ExpertLoads routing = {};
 };
 
+void compression_fields(Fields& fields, GradientCompression& compression);
 // All but the names of workload and model.
 void workload_fields(Fields& fields, Workload& workload);
 

@@ -26,6 +26,13 @@ std::string plan_yaml(const ParallelPlan& plan) {
     text += fmt::format(", offload: {{optimizer: {}, activations: {}}}", plan.offload.optimizer,
                         plan.offload.activations);
   }
+  if (plan.compression) {
+    const GradientCompression& given = *plan.compression;
+    text += fmt::format(
+        ", gradient_compression: {{method: {}{}{}}}", to_string(given.method),
+        given.method == CompressionMethod::PowerSgd ? fmt::format(", rank: {}", given.rank) : "",
+        given.method == CompressionMethod::TopK ? fmt::format(", ratio: {}", given.ratio) : "");
+  }
   if (!plan.stage_layers.empty()) {
     text += fmt::format(", stage_layers: [{}]", fmt::join(plan.stage_layers, ", "));
   }

@@ -33,6 +33,7 @@ void add_network(const ConvolutionalReport& report, Document& document) {
                                   {"products", model.products()},
                                   {"layers", model.layers.size()}});
   document.add_detail("overlap", {{"data", workload.overlap_data}});
+  add_compression(report.run->compression, document);
 }
 
 void add_image_figures(const ConvolutionalReport& report, Document& document) {

@@ -158,4 +158,16 @@ void add_lowered_parts(const StepTime& step,
                      .rank = step.critical_rank});
 }
 
+void add_compression(const std::optional<CompressionFigures>& figures, Document& document) {
+  if (!figures) {
+    return;
+  }
+  document.add_detail("gradient_compression",
+                      {{"method", std::string(to_string(figures->compression.method))},
+                       {"gradients_sent_gib", gibibytes(figures->sent)},
+                       {"uncompressed_gib", gibibytes(figures->uncompressed)},
+                       {"kernels_s", figures->kernels.seconds()},
+                       {"buffers_gib", gibibytes(figures->buffers)}});
+}
+
 }  // namespace trainyard

@@ -81,4 +81,7 @@ void add_lowered_parts(const StepTime& step,
                        const std::function<std::string_view(StepPart)>& name_of,
                        Document& document);
 
+// Adds what gradient compression saves and costs, in JSON alone.
+void add_compression(const std::optional<CompressionFigures>& figures, Document& document);
+
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "parallelism/operators/model_flops.h"
+#include "parallelism/walk/gradient_compression.h"
 #include "report/formats/json.h"
 
 namespace trainyard {
@@ -47,6 +48,9 @@ std::string plan_text(const ParallelPlan& plan) {
   }
   if (plan.zero_stage > 0) {
     text += fmt::format(", ZeRO {} over {}", plan.zero_stage, plan.shards());
+  }
+  if (plan.compression) {
+    text += fmt::format(", gradients as {}", describe(*plan.compression));
   }
   const std::vector<std::string> offloaded = offloaded_parts(plan);
   if (!offloaded.empty()) {
@@ -169,6 +173,7 @@ void add_step_figures(const StepReport& report, Document& document) {
   add_memory(report.run->memory, report.run->memory_size, report.fits(),
              std::string(fit_text(report)), document);
   add_host_memory(report.run->host_memory, document);
+  add_compression(report.run->compression, document);
   add_convention(flops, document);
   add_memory_classes(report.run->memory, document);
 }

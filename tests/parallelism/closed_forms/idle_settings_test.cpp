@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/paths.h"
+#include "support/step_rates.h"
 
 namespace trainyard {
 namespace {
@@ -17,7 +18,7 @@ std::vector<std::string> idle_in(const std::string& model,
   std::vector<std::string> all{"model=" + model, "plan={}"};
   all.insert(all.end(), settings.begin(), settings.end());
   const Workload workload = load_workload(folder / "llama-3-8b.yaml", folder / "models", all);
-  return idle_settings(workload, plan_for(workload, 16));
+  return idle_settings(workload, plan_for(workload, 16), shipped_software(workload.software));
 }
 
 using Texts = std::vector<std::string>;
@@ -52,6 +53,14 @@ TEST_CASE("settings about what is not there are named", "[idle-settings]") {
   dealt_out.emplace_back("plan.expert=8");
   REQUIRE(idle_in("mixtral-8x7b", dealt_out) ==
           Texts{"plan.zero_stage: there is one data rank to shard over"});
+  REQUIRE(
+      idle_in("llama-3-8b", {"software=pytorch-native", "plan.gradient_compression={method: fp16}"})
+          .empty());
+  REQUIRE(idle_in("llama-3-8b", {"software=nemo", "plan.gradient_compression={method: fp16}"}) ==
+          Texts{"plan.gradient_compression: gradients have 16 bits without it"});
+  REQUIRE(idle_in("llama-3-8b", {"plan.tensor=8", "plan.pipeline=2",
+                                 "plan.gradient_compression={method: powersgd}"}) ==
+          Texts{"plan.gradient_compression: there is one data rank"});
   REQUIRE(idle_in("llama-3-8b",
                   {"overlap.tensor=true", "overlap.pipeline=false", "overlap.expert=true"}) ==
           Texts{"overlap.tensor: there is one tensor rank",

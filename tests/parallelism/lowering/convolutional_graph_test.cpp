@@ -38,6 +38,32 @@ TEST_CASE("one rank stands for all, and takes as long as all of them", "[convolu
   REQUIRE(all.step.time == folded.step.time);
 }
 
+TEST_CASE("compressed gradients of a network are smaller, at the price of kernels",
+          "[convolutional]") {
+  const Cluster cluster = shipped_cluster("dgx-1", {.nodes = 2});
+  ConvolutionalWorkload workload = image_workload(shipped_network("resnet-50"), 32);
+  workload.overlap_data = false;
+  const ConvolutionalRun plain = run_convolutional(cluster, workload, image_tables());
+  REQUIRE_FALSE(plain.compression);
+  workload.compression = GradientCompression{};
+  const ConvolutionalRun cast = run_convolutional(cluster, workload, image_tables());
+  REQUIRE(cast.compression->sent.count() * 2 == Approx(cast.compression->uncompressed.count()));
+  const SimTime casts = cast.step.parts[StepPart::Casts] - plain.step.parts[StepPart::Casts];
+  REQUIRE(casts > SimTime());
+  REQUIRE(casts.seconds() <= cast.compression->kernels.seconds() * 1.0001);
+  REQUIRE(cast.step.time < plain.step.time);
+  REQUIRE(cast.memory[MemoryClass::Buffers] == plain.memory[MemoryClass::Buffers]);
+  workload.compression = {.method = CompressionMethod::PowerSgd, .rank = 4};
+  const ConvolutionalRun power = run_convolutional(cluster, workload, image_tables());
+  // Vectors are sent as they are; each of the 82,491 rows and columns of all others is 4 elements.
+  REQUIRE(static_cast<double>(power.compression->uncompressed.count()) ==
+          Approx(static_cast<double>(power.compression->sent.count()) * 25'557'032.0 /
+                 (54'120.0 + 4.0 * 82'491.0)));
+  REQUIRE(power.memory[MemoryClass::Buffers] - plain.memory[MemoryClass::Buffers] ==
+          power.compression->buffers);
+  REQUIRE(power.compression->buffers > Bytes(4 * 25'557'032));
+}
+
 TEST_CASE("every part of a convolutional network's step has a name", "[convolutional]") {
   const ConvolutionalRun run =
       run_convolutional(shipped_cluster("dgx-1", {.nodes = 1}),

@@ -83,6 +83,18 @@ TEST_CASE("with overlap gradients are reduced in buckets, each when its last lay
   REQUIRE_FALSE(waits_for(lowered.graph, forward.back(), weights[1]));
 }
 
+TEST_CASE("the first bucket of DistributedDataParallel is small, others as large as was said",
+          "[graph_lowering]") {
+  LoweringCase step{.plan = {.data = 4, .global_batch = 8, .bucket = gib(1)}};
+  step.overlap.data = true;
+  step.software.buckets = BucketRule::PyTorch;
+  // The head; ten times three layers, of which two have 872 MB in 16 bits; two and the embedding.
+  REQUIRE(named(step.lower(Folding::Folded).graph, "gradients to").size() == 12);
+  // With ZeRO each unit, as FSDP wraps them: 32 layers and the two ends.
+  step.plan.zero_stage = 2;
+  REQUIRE(named(step.lower(Folding::Folded).graph, "gradients to").size() == 34);
+}
+
 TEST_CASE("with ZeRO 3 the next weights are gathered while a layer runs", "[graph_lowering]") {
   LoweringCase step{.plan = {.data = 4, .zero_stage = 3, .global_batch = 8}};
   step.overlap.data = true;

@@ -285,6 +285,31 @@ TEST_CASE("beside gradients and weights of a pipeline the graph is no slower tha
   }
 }
 
+TEST_CASE("gradient compression takes in the graph what the closed forms say", "[step_graph]") {
+  const std::vector<GradientCompression> all{{.method = CompressionMethod::Fp16},
+                                             {.method = CompressionMethod::PowerSgd, .rank = 4},
+                                             {.method = CompressionMethod::TopK, .ratio = 0.01}};
+  for (const GradientCompression& compression : all) {
+    INFO(to_string(compression.method));
+    GraphStepCase step = case_of("llama-3-8b", {.data = 8, .compression = compression});
+    step.software = shipped_software("pytorch-native");
+    step.rates = shipped_compute("H100-SXM", "pytorch-native");
+    REQUIRE(step.graph().step.parts == step.closed().parts);
+    step.overlap.data = true;
+    for (const double rate : {2e9, 20e9, 100e9}) {
+      const SimTime closed = step.closed(rate).time;
+      const StepGraphRun graph = step.graph(Folding::Folded, rate);
+      REQUIRE(graph.step.time.seconds() == Approx(closed.seconds()).epsilon(0.05));
+      REQUIRE(step.graph(Folding::Unfolded, rate).step.parts == graph.step.parts);
+    }
+    // Slow networks gain by it.
+    GraphStepCase plain = step;
+    plain.plan.compression.reset();
+    REQUIRE(step.graph(Folding::Folded, 2e9).step.time <
+            plain.graph(Folding::Folded, 2e9).step.time);
+  }
+}
+
 // On the stream of the gathers, all_reduces that fill the backward pass made it half as long again.
 TEST_CASE("weights of shards do not wait for gradients of replicas", "[step_graph]") {
   GraphStepCase step = case_of(

@@ -103,6 +103,20 @@ TEST_CASE("an offloaded optimizer is in host memory, and nowhere else", "[memory
   REQUIRE(whole.host.optimizer == Bytes(12 * parameters_of(test.model).total()));
 }
 
+TEST_CASE("what gradient compression keeps is in buffers", "[memory-walk]") {
+  const WalkCase test;
+  ParallelPlan plan{.data = 8, .global_batch = 8};
+  const RankMemory plain = test.walk(plan);
+  plan.compression = GradientCompression{.method = CompressionMethod::PowerSgd, .rank = 2};
+  const Bytes more = max(test.walk(plan), MemoryClass::Buffers) - max(plain, MemoryClass::Buffers);
+  const RankParameters all =
+      place_parameters(test.model, pipeline_stages(plan, test.model), plan, 0);
+  REQUIRE(more == Bytes(all.dense + all.dense_thin.left + all.dense_thin.right) *
+                      test.settings.states.gradient);
+  plan.compression = GradientCompression{};
+  REQUIRE(max(test.walk(plan), MemoryClass::Buffers) == max(plain, MemoryClass::Buffers));
+}
+
 TEST_CASE("wide weights are the master copy, and go with the optimizer", "[memory-walk]") {
   WalkCase test;
   test.settings = memory_settings("pytorch-fsdp");  // 4 + 4 + 8, layers in 2.

@@ -109,6 +109,23 @@ TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") 
       "expected expert x expert_tensor to divide tensor x context x data, found 4 and 2");
 }
 
+TEST_CASE("compressed are whole gradients on GPUs alone", "[plan]") {
+  Model model;
+  const auto refuse = [&](ParallelPlan plan, const std::string& message) {
+    plan.data = 2;
+    plan.global_batch = 2;
+    plan.compression = GradientCompression{.method = CompressionMethod::PowerSgd};
+    REQUIRE_THROWS_MATCHES(check(plan, model, 2), ConfigError, Catch::Matchers::Message(message));
+  };
+  refuse({.zero_stage = 1}, "plan: expected zero_stage 0 with gradient_compression, found 1");
+  refuse({.servers = ParameterServers()},
+         "plan: expected no parameter servers with gradient_compression, found them");
+  refuse({.offload = {.optimizer = true}},
+         "plan: expected no optimizer on the host with gradient_compression, found it");
+  model.adapters = Adapters{.rank = 8};
+  refuse({}, "plan: expected another gradient_compression than powersgd with adapters, found it");
+}
+
 TEST_CASE("adapters take schedules with whole backward passes", "[plan]") {
   Model model = shipped_plan("llama-2-7b");
   model.adapters = Adapters{.rank = 8};

@@ -101,6 +101,17 @@ TEST_CASE("layers of stages and shards stay with the plans that they fit", "[pla
   }
 }
 
+TEST_CASE("compressed gradients are not sharded", "[plan-space]") {
+  Workload workload = gpt();
+  workload.plan.compression = GradientCompression{};
+  const std::vector<ParallelPlan> plans =
+      plans_of(default_axes(workload, 64, 8), workload.plan, 64);
+  REQUIRE_FALSE(plans.empty());
+  REQUIRE(std::ranges::all_of(plans, [](const ParallelPlan& plan) {
+    return plan.zero_stage == 0 && plan.compression.has_value();
+  }));
+}
+
 TEST_CASE("more plans than anybody waits for are refused", "[plan-space]") {
   const Workload workload = gpt();
   PlanAxes axes = default_axes(workload, 64, 8);

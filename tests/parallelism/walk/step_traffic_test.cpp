@@ -35,6 +35,13 @@ int power(RandomStream& random, int max) {
   return 1 << random.below(static_cast<std::uint64_t>(max) + 1);
 }
 
+SoftwareProfile with_buckets(BucketRule rule) {
+  SoftwareProfile software;
+  software.gradient_bytes = 4;
+  software.buckets = rule;
+  return software;
+}
+
 struct Case {
   Model model;
   ParallelPlan plan;
@@ -213,8 +220,41 @@ TEST_CASE("ranks that own whole matrices sum all gradients and broadcast what th
 }
 
 TEST_CASE("buckets grow with the ranks that share gradients", "[step_traffic]") {
-  REQUIRE(bucket_parameters({.data = 8}) == 40'000'000);
-  REQUIRE(bucket_parameters({.context = 2, .data = 64}) == 128'000'000);
+  REQUIRE(bucket_parameters({.data = 8}, {}) == 40'000'000);
+  REQUIRE(bucket_parameters({.context = 2, .data = 64}, {}) == 128'000'000);
+}
+
+TEST_CASE("buckets are those of the software, or of the size that was given", "[step_traffic]") {
+  const SoftwareProfile torch = with_buckets(BucketRule::PyTorch);
+  const SoftwareProfile deep_speed = with_buckets(BucketRule::DeepSpeed);
+  ParallelPlan plan{.data = 8};
+  REQUIRE(bucket_parameters(plan, torch) == mib(25).count() / 4);
+  REQUIRE(bucket_parameters(plan, torch, true) == mib(1).count() / 4);
+  REQUIRE(bucket_parameters(plan, deep_speed) == 500'000'000);
+  REQUIRE(bucket_parameters({.data = 8, .zero_stage = 2}, torch) == 1);
+  REQUIRE(bucket_parameters({.servers = ParameterServers()}, torch) == 40'000'000);
+  plan.bucket = mib(100);
+  REQUIRE(bucket_parameters(plan, torch) == mib(25).count());
+  REQUIRE(bucket_parameters(plan, {}) == mib(50).count());
+  plan.bucket = Bytes(4000);
+  REQUIRE(bucket_parameters(plan, torch, true) == 1000);
+}
+
+TEST_CASE("each bucket of DistributedDataParallel is a call of its own", "[step_traffic]") {
+  const SoftwareProfile torch = with_buckets(BucketRule::PyTorch);
+  const ParallelPlan plan{.data = 8};
+  const std::int64_t bucket = mib(25).count() / 4;
+  const auto call_of = [&](const RankParameters& parameters) {
+    return data_calls(parameters, plan, torch).reduce.front();
+  };
+  // As many as fill up, but no more than tensors, of which each is in one.
+  REQUIRE(call_of({.dense = 10 * bucket, .dense_matrices = 40}).times == 10);
+  REQUIRE(call_of({.dense = 10 * bucket, .dense_matrices = 40}).elements == bucket);
+  REQUIRE(call_of({.dense = 10 * bucket, .dense_matrices = 2}).times == 2);
+  REQUIRE(call_of({.dense = bucket / 2, .dense_matrices = 40}).times == 1);
+  // Megatron's closed forms have one.
+  REQUIRE(data_calls({.dense = 10 * bucket, .dense_matrices = 40}, plan, {}).reduce.front().times ==
+          1);
 }
 
 TEST_CASE("a stage sends b s h to the next, a part of it where tensor ranks have parts",

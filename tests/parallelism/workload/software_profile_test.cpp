@@ -35,6 +35,9 @@ TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]")
   REQUIRE_FALSE(load("megatron-core").gathers_keys);
   REQUIRE(load("pytorch-compiled").gathers_keys);
   REQUIRE(load("maxtext").full_recompute == FullRecompute::Unprojected);
+  REQUIRE(load("nemo").buckets == BucketRule::Megatron);
+  REQUIRE(load("pytorch-native").buckets == BucketRule::PyTorch);
+  REQUIRE(load("megatron-deepspeed").buckets == BucketRule::DeepSpeed);
 }
 
 TEST_CASE("a software profile needs a source for each value", "[software]") {

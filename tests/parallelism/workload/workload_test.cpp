@@ -101,6 +101,27 @@ TEST_CASE("a workload says what is on the host, and what servers do", "[workload
                   "consistency: stale only, found \"1\"");
 }
 
+TEST_CASE("a workload says how gradients are compressed", "[workload]") {
+  const auto compression_with = [&](const std::string& text) {
+    return workload_of(kText, {"plan.gradient_compression=" + text}).plan.compression;
+  };
+  REQUIRE_FALSE(workload_of(kText).plan.compression);
+  REQUIRE(compression_with("{method: bf16}")->method == CompressionMethod::Bf16);
+  REQUIRE(compression_with("{method: powersgd}")->rank == 1);
+  REQUIRE(compression_with("{method: powersgd, rank: 4}")->rank == 4);
+  REQUIRE(compression_with("{method: topk, ratio: 0.01}")->ratio == 0.01);
+  const std::string key = "plan.gradient_compression";
+  const auto refuse = [&](const std::string& text, const std::string& message) {
+    const std::string setting = key + "=" + text;
+    require_refused(kText, {setting}, "--set " + setting + ": " + key + message);
+  };
+  refuse("{method: fp16, rank: 2}",
+         ".rank: expected a rank with method: powersgd only, found \"2\"");
+  refuse("{method: powersgd, ratio: 0.5}",
+         ".ratio: expected a ratio with method: topk only, found \"0.5\"");
+  refuse("{method: topk}", ": missing key \"ratio\"");
+}
+
 TEST_CASE("settings change a workload and its model", "[workload]") {
   const Workload changed = workload_of(
       kText, {"plan.tensor=4", "model.layers.0.count=8", "batch.global=128", "precision=fp16"});

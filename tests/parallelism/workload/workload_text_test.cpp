@@ -40,6 +40,7 @@ ParallelPlan other_plan() {
           .sequence = 1024,
           .recompute = Recompute::Selective,
           .offload = {.activations = true},
+          .compression = GradientCompression{.method = CompressionMethod::TopK, .ratio = 0.125},
           .stage_layers = {1, 2, 3},
           .order = {PlanAxis::Data, PlanAxis::Tensor, PlanAxis::Pipeline, PlanAxis::Context}};
 }
@@ -65,6 +66,7 @@ void require_plan(const Workload& workload, const ParallelPlan& plan) {
   REQUIRE(read.recompute == plan.recompute);
   REQUIRE(read.offload.optimizer == plan.offload.optimizer);
   REQUIRE(read.offload.activations == plan.offload.activations);
+  REQUIRE(read.compression == plan.compression);
   REQUIRE(read.stage_layers == plan.stage_layers);
   REQUIRE(read.order == plan.order);
 }
