@@ -4,7 +4,9 @@
 
 #include "collectives/run/run.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "collectives/placement/aggregation.h"
@@ -73,6 +75,39 @@ TEST_CASE("algorithms with one partner at a time use all NICs of a GPU that has 
     INFO(to_string(algorithm) << " " << to_string(operation));
     REQUIRE(run_collective(cluster, job).time / by_all > 3.9);
     REQUIRE(run_collective(cluster, job).time / by_all < 4.01);
+  }
+}
+
+// A head sends one message for each edge that leaves it, of its part of what the channel has.
+TEST_CASE("nvls-tree spreads the messages of each head evenly over its NICs") {
+  for (const int nodes : {2, 3, 5}) {
+    const Cluster cluster = load("aws-p5", nodes);
+    const CollectiveResult run =
+        run_collective(cluster, {.algorithm = &kNvlsTree, .size = 1_GiB, .keeps_counters = true});
+    const Bytes message(gib(1).count() / (run.channels * 8));
+    std::map<NodeId, Bytes> sent;  // By NIC.
+    Bytes all;
+    for (const LinkUse& use : run.link_use) {
+      const Link& link = cluster.topology.link(use.link);
+      if (link.spec.kind == LinkKind::Network &&
+          cluster.topology.node(link.source).kind == NodeKind::Nic) {
+        sent[link.source] += use.bytes;
+        all += use.bytes;
+      }
+    }
+    INFO(nodes);
+    REQUIRE(all == gib(1) * (2 * (nodes - 1)));  // All data, both ways on each edge.
+    const Routing routing(cluster.topology, cluster.routing);
+    for (const NodeId gpu : cluster.gpus) {
+      Bytes min = gib(1);
+      Bytes max;
+      for (const NodeId nic : routing.nics(gpu)) {
+        min = std::min(min, sent[nic]);
+        max = std::max(max, sent[nic]);
+      }
+      REQUIRE(max - min <= message + kib(4));  // Pieces are cut to whole bytes.
+      REQUIRE(min > Bytes(0));
+    }
   }
 }
 
