@@ -92,10 +92,10 @@ void check_transfers(const CollectiveJob& job, ScheduleOptions options, const Sc
       transfers));
 }
 
-std::optional<Bottleneck> busiest_link(const Network& network, const Topology& topology,
+std::optional<Bottleneck> busiest_link(const std::vector<LinkUse>& uses, const Topology& topology,
                                        SimTime time) {
   std::optional<Bottleneck> busiest;
-  for (const LinkUse& use : network.link_use()) {
+  for (const LinkUse& use : uses) {
     const double busy = transfer_time(use.bytes, topology.link(use.link).spec.bandwidth) / time;
     if (!busiest || busy > busiest->utilisation) {
       busiest = {.link = use.link, .utilisation = busy};
@@ -150,7 +150,6 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();
     result.samples = network->samples();
-    result.link_use = network->link_use();
   }
   if (result.complaint) {
     return result;
@@ -158,7 +157,8 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   const std::optional<std::string> violation = executor.contract_violation();
   CHECK(!violation, *violation);
   result.time = executor.finish_time();
-  result.bottleneck = busiest_link(*network, cluster.topology, result.time);
+  result.link_use = network->link_use();
+  result.bottleneck = busiest_link(result.link_use, cluster.topology, result.time);
   return result;
 }
 

@@ -53,7 +53,7 @@ struct CollectiveResult {
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
-  std::vector<LinkUse> link_use = {};  // The load of each link, with `keeps_counters`.
+  std::vector<LinkUse> link_use = {};  // The load of each link that carried anything.
 };
 
 // How far runs are, for whoever waits for them: written while they run, read by another thread.

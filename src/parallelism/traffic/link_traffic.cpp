@@ -127,8 +127,7 @@ class Counter {
     const CollectiveResult run = run_collective(part_, {.operation = operation,
                                                         .algorithm = algorithm,
                                                         .size = size,
-                                                        .fidelity = Fidelity::Analytical,
-                                                        .keeps_counters = true});
+                                                        .fidelity = Fidelity::Analytical});
     const double factor = bytes / static_cast<double>(size.count());
     for (const LinkUse& use : run.link_use) {
       bytes_[use.link.value()][purpose] += factor * static_cast<double>(use.bytes.count());
