@@ -76,7 +76,7 @@ struct PlainRun {
 std::vector<PlainRun> run_jobs(const Cluster& cluster, const std::vector<CollectiveJob>& jobs,
                                unsigned threads, spdlog::logger& log) {
   std::vector<PlainRun> runs(jobs.size());
-  const LinkResources tiers(cluster.topology);
+  const LinkResources tiers(cluster.topology, cluster.routing.fabric);
   TransferDisplay display("collective", jobs.size(), log);
   run_tasks(jobs.size(), threads, "", [&](std::size_t index) {
     const CollectiveJob& job = runs[index].job = jobs[index];

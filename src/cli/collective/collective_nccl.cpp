@@ -214,7 +214,7 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   const std::optional<nccl::TunerTable> tuner = request.nccl->choices.front().options.tuner();
   const std::size_t workers = timers_of(request, inputs.sizes.size());
   const std::optional<Intervals> intervals = intervals_of(request);
-  const LinkResources tiers(inputs.cluster.topology);
+  const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
     const std::size_t choice = task % prepared.size();

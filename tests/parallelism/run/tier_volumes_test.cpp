@@ -23,7 +23,7 @@ std::vector<LinkTraffic> traffic_of_run(const CollectiveResult& run) {
 
 std::map<std::string, Bytes> bytes_of(const Cluster& cluster, const CollectiveJob& job) {
   std::map<std::string, Bytes> bytes;
-  for (const TierVolume& volume : tier_volumes(LinkResources(cluster.topology),
+  for (const TierVolume& volume : tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric),
                                                traffic_of_run(run_collective(cluster, job)))) {
     bytes[volume.key] = volume.bytes;
   }
@@ -56,6 +56,34 @@ TEST_CASE("a ring over servers crosses the links of NICs once for each server", 
   const std::int64_t of_hop = 2 * size * 31 / 32;
   REQUIRE(bytes.at("nic").count() == 4 * of_hop * 2);
   REQUIRE(bytes.at("pcie").count() >= 4 * of_hop * 2);
+}
+
+// Each hop goes from a chip to its switch, along one link to the next, and to the chip there.
+TEST_CASE("a ring along a torus crosses one link of a dimension in each hop", "[volumes]") {
+  const Cluster cluster = shipped_cluster("tpu-v4");
+  const auto bytes = bytes_of(cluster, {.operation = Operation::AllReduce, .size = mib(64)});
+  const std::int64_t of_hop = 2 * mib(64).count() * 63 / 64;
+  REQUIRE(bytes.at("nic").count() == 64 * of_hop * 2);
+  REQUIRE(
+      (bytes.at("dimension_0") + bytes.at("dimension_1") + bytes.at("dimension_2")).count() ==
+      64 * of_hop);
+  REQUIRE(bytes.size() == 4);
+}
+
+// Every rank but the root sends all up, and gets all from above.
+TEST_CASE("a tree crosses the links of NICs twice for each edge between servers", "[volumes]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
+  const auto bytes = bytes_of(
+      cluster, {.operation = Operation::AllReduce, .algorithm = &kTree, .size = mib(256)});
+  REQUIRE(bytes.at("nic").count() == 3 * 2 * mib(256).count() * 2);
+}
+
+TEST_CASE("hierarchical sends between servers what their number asks for alone", "[volumes]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
+  const auto bytes = bytes_of(
+      cluster, {.operation = Operation::AllGather, .algorithm = &kHierarchical, .size = mib(256)});
+  // Every server gets what the three others have, each byte once.
+  REQUIRE(bytes.at("nic").count() == 4 * (mib(256).count() * 3 / 4) * 2);
 }
 
 TEST_CASE("tiers add up to all that links carry", "[volumes]") {
