@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-// The size at which NVSwitches are run; what they carry is in proportion to the size, but for the
+// The size for which the bytes of NVSwitches are counted; what they carry is in proportion to the size, but for the
 // rounding of chunks.
 constexpr Bytes kMulticastSize = gib(1);
 
@@ -46,14 +46,14 @@ const std::vector<LinkUse>& NcclTraffic::multicast(Algorithm algorithm) {
     return found->uses;
   }
   Multicast made{.algorithm = algorithm, .uses = {}};
-  const Routing routing(cluster_.topology, cluster_.routing);
+  Routing routing(cluster_.topology, cluster_.routing);
   if (supports(algorithm, operation_) && !placement_error(cluster_, routing, algorithm)) {
-    made.uses = run_collective(cluster_, {.operation = operation_,
-                                          .algorithm = algorithm,
-                                          .size = kMulticastSize,
-                                          .root = root_,
-                                          .fidelity = Fidelity::Analytical})
-                    .link_use;
+    made.uses = link_use_of(cluster_, routing,
+                            {.operation = operation_,
+                             .algorithm = algorithm,
+                             .size = kMulticastSize,
+                             .root = root_,
+                             .fidelity = Fidelity::Analytical});
     std::erase_if(made.uses, [&](const LinkUse& use) {
       return cluster_.topology.link(use.link).spec.kind != LinkKind::NvLink;
     });

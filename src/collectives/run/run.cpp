@@ -213,6 +213,38 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   return result;
 }
 
+std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
+                                 const CollectiveJob& job) {
+  CHECK(job.schedule == nullptr, "a schedule that has its places already");
+  if (routing.policy().sprays) {
+    return run_collective(cluster, job).link_use;
+  }
+  const auto [placement, schedule] = placed_schedule(cluster, routing, job);
+  const ScheduleShape& shape = schedule->shape();
+  const Chunking chunking(shape, job.size);
+  std::vector<Bytes> sent(shape.connections);
+  for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
+    const std::uint64_t steps = schedule->step_count(LaneId(lane));
+    for (std::uint64_t index = 0; index < steps; ++index) {
+      const Step step = schedule->step(LaneId(lane), index);
+      if (step.kind == StepKind::Send) {
+        sent[step.connection] += chunking.bytes(step.chunks);
+      }
+    }
+  }
+  ScheduleConnections connections(*schedule, placement.nodes);
+  std::vector<Bytes> carried(cluster.topology.link_count());
+  std::vector<LinkId> path;
+  for (const Bytes bytes : sent) {
+    const ConnectionSpec spec = connections.next();
+    route_connection(routing, spec, spec.path, path);
+    for (const LinkId link : path) {
+      carried[link.value()] += bytes;
+    }
+  }
+  return use_of(carried);
+}
+
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {
   if (row_of(operation).splits) {
     constexpr std::int64_t kAlignment = 16;

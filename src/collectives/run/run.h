@@ -70,6 +70,12 @@ struct TransferProgress {
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
                                               TransferProgress* progress = nullptr);
 
+// Returns what CollectiveResult::link_use would be, without a run where each message takes one path:
+// all that a connection carries, on its route. `routing` is of the cluster. Throws as
+// run_collective(), for jobs without a schedule of their own.
+[[nodiscard]] std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
+                                               const CollectiveJob& job);
+
 // Why the job cannot run though the cluster has what its algorithm needs: the first two of its
 // partners between which no path leads. Looks at every connection, so ask only where
 // describe_unreachable() (topology/cluster/reach.h) has found something.

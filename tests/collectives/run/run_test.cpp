@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collectives/placement/aggregation.h"
 #include "support/paths.h"
@@ -75,6 +77,34 @@ TEST_CASE("algorithms with one partner at a time use all NICs of a GPU that has 
     INFO(to_string(algorithm) << " " << to_string(operation));
     REQUIRE(run_collective(cluster, job).time / by_all > 3.9);
     REQUIRE(run_collective(cluster, job).time / by_all < 4.01);
+  }
+}
+
+TEST_CASE("links carry what connections send on their routes, in every engine") {
+  const auto require_equal = [](const std::vector<LinkUse>& one, const std::vector<LinkUse>& other) {
+    REQUIRE(one.size() == other.size());
+    REQUIRE(std::equal(one.begin(), one.end(), other.begin(), [](const auto& a, const auto& b) {
+      return a.link == b.link && a.bytes == b.bytes;
+    }));
+  };
+  for (const auto& [name, nodes] : {std::pair("dgx-h100", 3), std::pair("hgx-h100-clos", 16)}) {
+    const Cluster cluster = load(name, nodes, 2);
+    for (const Operation operation : {Operation::AllReduce, Operation::AllGather}) {
+      for (const Algorithm algorithm : algorithms_for(operation)) {
+        Routing routing(cluster.topology, cluster.routing);
+        if (placement_error(cluster, routing, algorithm)) {
+          continue;
+        }
+        INFO(name << " " << to_string(operation) << " " << to_string(algorithm));
+        CollectiveJob job{.operation = operation, .algorithm = algorithm, .size = 192_KiB};
+        const std::vector<LinkUse> counted = link_use_of(cluster, routing, job);
+        REQUIRE_FALSE(counted.empty());
+        for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow, Fidelity::Packet}) {
+          job.fidelity = fidelity;
+          require_equal(counted, run_collective(cluster, job).link_use);
+        }
+      }
+    }
   }
 }
 
