@@ -174,8 +174,7 @@ void explain_nccl(const CollectiveRequest& request, const CollectiveInputs& inpu
     }
   }
   add_settings(variants, request.threads, made.times.back());
-  made.times.back().links = contended_links(
-      inputs.cluster.topology, calls.traffic(machine, largest), made.times.back().time);
+  add_links(inputs.cluster, calls.traffic(machine, largest), made.times.back());
   if (!made.times.back().links.empty()) {
     made.notes.emplace_back(
         "busiest links: what NCCL's channels carry by their own ways, with the flags of LL and "
@@ -228,8 +227,7 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
     }
   }
   add_settings(variants, request.threads, made.times.back());
-  made.times.back().links = contended_links(
-      inputs.cluster.topology, plain_traffic(inputs.cluster, largest), made.times.back().time);
+  add_links(inputs.cluster, plain_traffic(inputs.cluster, largest), made.times.back());
 }
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {
