@@ -14,8 +14,8 @@
 namespace trainyard {
 namespace {
 
-// The size for which the bytes of NVSwitches are counted; what they carry is in proportion to the size, but for the
-// rounding of chunks.
+// The size for which the bytes of NVSwitches are counted; what they carry is in proportion to the
+// size, but for the rounding of chunks.
 constexpr Bytes kMulticastSize = gib(1);
 
 // NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.

@@ -55,5 +55,4 @@ void add_settings(std::span<const SettingVariant> variants, unsigned threads, Ex
 // Adds those of the traffic, which is that of this time, and the volumes of all links.
 void add_links(const Cluster& cluster, std::span<const LinkTraffic> traffic, ExplainedTime& time);
 
-
 }  // namespace trainyard

@@ -209,7 +209,8 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   const std::optional<std::vector<LinkTraffic>> traffic =
       counted_traffic(request, inputs, run.plan);
   if (traffic) {
-    report.volumes = tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic);
+    report.volumes =
+        tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic);
   }
   Document document = document_of(report);
   if (request.report) {

@@ -70,8 +70,8 @@ struct TransferProgress {
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
                                               TransferProgress* progress = nullptr);
 
-// Returns what CollectiveResult::link_use would be, without a run where each message takes one path:
-// all that a connection carries, on its route. `routing` is of the cluster. Throws as
+// Returns what CollectiveResult::link_use would be, without a run where each message takes one
+// path: all that a connection carries, on its route. `routing` is of the cluster. Throws as
 // run_collective(), for jobs without a schedule of their own.
 [[nodiscard]] std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
                                                const CollectiveJob& job);

@@ -131,11 +131,11 @@ class Counter {
     if (routing_.policy().switches_choose()) {
       own.emplace(whole_.topology, whole_.routing);
     }
-    for (const LinkUse& use : link_use_of(part_, own ? *own : routing_,
-                                          {.operation = operation,
-                                           .algorithm = algorithm,
-                                           .size = size,
-                                           .fidelity = Fidelity::Analytical})) {
+    const CollectiveJob job{.operation = operation,
+                            .algorithm = algorithm,
+                            .size = size,
+                            .fidelity = Fidelity::Analytical};
+    for (const LinkUse& use : link_use_of(part_, own ? *own : routing_, job)) {
       bytes_[use.link.value()][purpose] += factor * static_cast<double>(use.bytes.count());
     }
   }

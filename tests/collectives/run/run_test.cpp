@@ -81,7 +81,8 @@ TEST_CASE("algorithms with one partner at a time use all NICs of a GPU that has 
 }
 
 TEST_CASE("links carry what connections send on their routes, in every engine") {
-  const auto require_equal = [](const std::vector<LinkUse>& one, const std::vector<LinkUse>& other) {
+  const auto require_equal = [](const std::vector<LinkUse>& one,
+                                const std::vector<LinkUse>& other) {
     REQUIRE(one.size() == other.size());
     REQUIRE(std::equal(one.begin(), one.end(), other.begin(), [](const auto& a, const auto& b) {
       return a.link == b.link && a.bytes == b.bytes;

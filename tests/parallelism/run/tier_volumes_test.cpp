@@ -23,8 +23,9 @@ std::vector<LinkTraffic> traffic_of_run(const CollectiveResult& run) {
 
 std::map<std::string, Bytes> bytes_of(const Cluster& cluster, const CollectiveJob& job) {
   std::map<std::string, Bytes> bytes;
-  for (const TierVolume& volume : tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric),
-                                               traffic_of_run(run_collective(cluster, job)))) {
+  for (const TierVolume& volume :
+       tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric),
+                    traffic_of_run(run_collective(cluster, job)))) {
     bytes[volume.key] = volume.bytes;
   }
   return bytes;
@@ -64,17 +65,16 @@ TEST_CASE("a ring along a torus crosses one link of a dimension in each hop", "[
   const auto bytes = bytes_of(cluster, {.operation = Operation::AllReduce, .size = mib(64)});
   const std::int64_t of_hop = 2 * mib(64).count() * 63 / 64;
   REQUIRE(bytes.at("nic").count() == 64 * of_hop * 2);
-  REQUIRE(
-      (bytes.at("dimension_0") + bytes.at("dimension_1") + bytes.at("dimension_2")).count() ==
-      64 * of_hop);
+  REQUIRE((bytes.at("dimension_0") + bytes.at("dimension_1") + bytes.at("dimension_2")).count() ==
+          64 * of_hop);
   REQUIRE(bytes.size() == 4);
 }
 
 // Every rank but the root sends all up, and gets all from above.
 TEST_CASE("a tree crosses the links of NICs twice for each edge between servers", "[volumes]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
-  const auto bytes = bytes_of(
-      cluster, {.operation = Operation::AllReduce, .algorithm = &kTree, .size = mib(256)});
+  const auto bytes =
+      bytes_of(cluster, {.operation = Operation::AllReduce, .algorithm = &kTree, .size = mib(256)});
   REQUIRE(bytes.at("nic").count() == 3 * 2 * mib(256).count() * 2);
 }
 
