@@ -13,6 +13,7 @@
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_nccl.h"
 #include "cli/collective/collective_request.h"
+#include "cli/collective/collective_traffic.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
 #include "cli/common/html_output.h"
@@ -21,6 +22,7 @@
 #include "cli/common/options.h"
 #include "cli/common/plot.h"
 #include "collectives/run/bounds.h"
+#include "parallelism/run/tier_volumes.h"
 #include "report/formats/output.h"
 #include "report/formats/trace.h"
 #include "report/results/collective_report.h"
@@ -65,30 +67,38 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
   return jobs;
 }
 
-std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
-                                       const std::vector<CollectiveJob>& jobs, unsigned threads,
-                                       spdlog::logger& log) {
-  std::vector<CollectiveResult> results(jobs.size());
+struct PlainRun {
+  CollectiveJob job;
+  CollectiveResult result = {};          // Without the loads of links, which add up to
+  std::vector<TierVolume> volumes = {};  // these.
+};
+
+std::vector<PlainRun> run_jobs(const Cluster& cluster, const std::vector<CollectiveJob>& jobs,
+                               unsigned threads, spdlog::logger& log) {
+  std::vector<PlainRun> runs(jobs.size());
+  const LinkResources tiers(cluster.topology, cluster.routing.fabric);
   TransferDisplay display("collective", jobs.size(), log);
   run_tasks(jobs.size(), threads, "", [&](std::size_t index) {
-    const CollectiveJob& job = jobs[index];
-    CollectiveResult& result = results[index];
+    const CollectiveJob& job = runs[index].job = jobs[index];
+    CollectiveResult& result = runs[index].result;
     result = run_collective(cluster, job, &display.progress());
+    runs[index].volumes = tier_volumes(tiers, traffic_of(result, "collective"));
+    result.link_use = {};
     log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
               algorithm_name(job), to_string(job.size), to_string(result.time), result.channels,
               result.pieces, result.network.messages);
   });
-  return results;
+  return runs;
 }
 
-CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
-                     const CollectiveInputs& inputs) {
-  CollectiveRow row = timed_row(job.operation, job.size, result.time, inputs);
-  row.algorithm = algorithm_name(job);
-  row.channels = result.channels;
+CollectiveRow row_of(const PlainRun& run, const CollectiveInputs& inputs) {
+  CollectiveRow row = timed_row(run.job.operation, run.job.size, run.result.time, inputs);
+  row.algorithm = algorithm_name(run.job);
+  row.channels = run.result.channels;
   row.protocol = "-";
-  row.transfers = result.network.messages;
-  row.fingerprint = result.fingerprint;
+  row.transfers = run.result.network.messages;
+  row.fingerprint = run.result.fingerprint;
+  row.volumes = run.volumes;
   return row;
 }
 
@@ -164,21 +174,20 @@ void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const Colle
 }
 
 CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& inputs,
-                           const std::vector<CollectiveJob>& jobs,
-                           const std::vector<CollectiveResult>& results) {
+                           const std::vector<PlainRun>& runs) {
   CollectiveReport report = empty_report(request, inputs);
   report.runtime = request.runtime.name();
   report.fidelity = to_string(request.runtime.fidelity());
   report.show_fingerprint = request.fingerprint;
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    report.rows.push_back(row_of(jobs[index], results[index], inputs));
+  for (const PlainRun& run : runs) {
+    report.rows.push_back(row_of(run, inputs));
   }
   mark_best(report.rows);
   report.notes = std::move(inputs.notes);
   add_request_notes(request, inputs, report.notes);
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    if (jobs[index].size == inputs.sizes.back()) {
-      add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
+  for (const PlainRun& run : runs) {
+    if (run.job.size == inputs.sizes.back()) {
+      add_job_notes(inputs.cluster, run.job, run.result, report.notes);
     }
   }
   add_part_notes(inputs.cluster, request.inputs, report.notes);
@@ -186,23 +195,14 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
 }
 
 // Takes away the runs that never were complete, and says why.
-void leave_out_broken(std::vector<CollectiveJob>& jobs, std::vector<CollectiveResult>& results,
-                      spdlog::logger& log) {
-  std::size_t kept = 0;
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    if (const auto& complaint = results[index].complaint) {
-      log.error("{} {} of {}: {}", to_string(jobs[index].operation), algorithm_name(jobs[index]),
-                to_string(jobs[index].size), *complaint);
-      continue;
+void leave_out_broken(std::vector<PlainRun>& runs, spdlog::logger& log) {
+  std::erase_if(runs, [&](const PlainRun& run) {
+    if (run.result.complaint) {
+      log.error("{} {} of {}: {}", to_string(run.job.operation), algorithm_name(run.job),
+                to_string(run.job.size), *run.result.complaint);
     }
-    if (kept != index) {
-      jobs[kept] = jobs[index];
-      results[kept] = std::move(results[index]);
-    }
-    ++kept;
-  }
-  jobs.resize(kept);
-  results.resize(kept);
+    return run.result.complaint.has_value();
+  });
 }
 
 void write_files(const CollectiveRequest& request, const Cluster& cluster, CollectiveJob job,
@@ -218,17 +218,15 @@ void write_files(const CollectiveRequest& request, const Cluster& cluster, Colle
 
 CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& inputs,
                             spdlog::logger& log) {
-  std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
-  std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);
-  const std::size_t largest_of_first = jobs.size() - inputs.runs();
-  write_files(request, inputs.cluster, jobs[largest_of_first], results[largest_of_first]);
-  CollectiveJob shown = jobs[largest_of_first];
-  shown.keeps_counters = true;
-  const std::size_t asked = jobs.size();
-  leave_out_broken(jobs, results, log);
-  return {.report = report_of(request, inputs, jobs, results),
-          .complete = jobs.size() == asked,
-          .shown = shown};
+  std::vector<PlainRun> runs =
+      run_jobs(inputs.cluster, jobs_of(request, inputs), request.threads, log);
+  const PlainRun& largest_of_first = runs[runs.size() - inputs.runs()];
+  write_files(request, inputs.cluster, largest_of_first.job, largest_of_first.result);
+  const CollectiveJob shown = largest_of_first.job;
+  const std::size_t asked = runs.size();
+  leave_out_broken(runs, log);
+  return {
+      .report = report_of(request, inputs, runs), .complete = runs.size() == asked, .shown = shown};
 }
 
 int run_collective_command(const OptionReader& reader, std::ostream& out) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/collective/collective_traffic.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "sim/trace.h"
 
@@ -68,7 +69,6 @@ std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
 void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
   TraceRecorder recorder;
   job.trace = &recorder;
-  job.keeps_counters = true;
   const CollectiveResult run = run_collective(cluster, job);
   const std::string which = fmt::format("{} of {}", algorithm_name(job), to_string(job.size));
   html.timeline = html_timeline(recorder, kMaxSpans);

@@ -330,14 +330,6 @@ std::string_view algorithm_name(const CollectiveJob& job) {
   return job.schedule != nullptr ? job.schedule->shape().algorithm : to_string(job.algorithm);
 }
 
-std::vector<LinkTraffic> traffic_of(const CollectiveResult& run, const std::string& purpose) {
-  std::vector<LinkTraffic> traffic;
-  for (const LinkUse& use : run.link_use) {
-    traffic.push_back({.link = use.link, .parts = {{.purpose = purpose, .bytes = use.bytes}}});
-  }
-  return traffic;
-}
-
 CollectiveReport empty_report(const CollectiveRequest& request, const CollectiveInputs& inputs) {
   CollectiveReport report;
   report.operation = request.operation;

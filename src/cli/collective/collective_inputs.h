@@ -14,7 +14,6 @@
 #include "calibration/measured/measurement.h"
 #include "cli/collective/collective_request.h"
 #include "collectives/run/run.h"
-#include "parallelism/traffic/link_traffic.h"
 #include "report/results/collective_report.h"
 #include "topology/cluster/cluster.h"
 
@@ -56,9 +55,6 @@ void rescale(MeasuredTable& table, Operation operation, int ranks);
                                       const CollectiveInputs& inputs, Bytes size);
 // The name of its algorithm, also of an imported one.
 [[nodiscard]] std::string_view algorithm_name(const CollectiveJob& job);
-// The bytes on links of a run that kept counters.
-[[nodiscard]] std::vector<LinkTraffic> traffic_of(const CollectiveResult& run,
-                                                  const std::string& purpose);
 
 // Without rows and notes, runtime and fidelity.
 [[nodiscard]] CollectiveReport empty_report(const CollectiveRequest& request,

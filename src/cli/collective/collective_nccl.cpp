@@ -13,6 +13,7 @@
 
 #include "calibration/fit/intervals.h"
 #include "cli/collective/collective_inputs.h"
+#include "cli/collective/collective_traffic.h"
 #include "cli/common/common.h"
 #include "cli/common/options.h"
 #include "nccl/machine/job_nodes.h"
@@ -21,6 +22,7 @@
 #include "nccl/tuning/init.h"
 #include "nccl/tuning/point_to_point.h"
 #include "nccl/tuning/tuner_csv.h"
+#include "parallelism/run/tier_volumes.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -113,9 +115,20 @@ TimedRow made_row(const CollectiveRequest& request, const CollectiveInputs& inpu
   return made;
 }
 
+// What rows put on links.
+struct Volumes {
+  const LinkResources& tiers;
+  NcclTraffic traffic;
+
+  [[nodiscard]] std::vector<TierVolume> of(const std::optional<nccl::CallPlan>& call, Bytes size,
+                                           nccl::Timer& timer) {
+    return tier_volumes(tiers, traffic.of(call, size, timer));
+  }
+};
+
 TimedRow collective_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
                         const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size,
-                        nccl::Timer& timer) {
+                        nccl::Timer& timer, Volumes& volumes) {
   const nccl::Function function = *nccl::function_of(request.operation);
   const nccl::CallPlan plan =
       nccl::plan_call(prepared.communicator, prepared.choice->options.environment, function,
@@ -132,13 +145,14 @@ TimedRow collective_row(const CollectiveRequest& request, const CollectiveInputs
               .host = timing.host,
               .estimate_us = plan.time_us,
               .reason = plan.reason};
+  row.volumes = volumes.of(plan, size, timer);
   return made;
 }
 
 // An operation that is made of sends and receives. Of those inside nodes and between them, what is
 // shown is of those between, if there are any.
 TimedRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
-                      const Prepared& prepared, Bytes size, nccl::Timer& timer) {
+                      const Prepared& prepared, Bytes size, nccl::Timer& timer, Volumes& volumes) {
   const nccl::Communicator& communicator = prepared.communicator;
   const Bytes of_peer =
       request.operation == Operation::SendReceive ? size : Bytes(size.count() / inputs.ranks());
@@ -154,6 +168,7 @@ TimedRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& 
               .device = timing.device,
               .host = timing.host,
               .reason = "sends and receives"};
+  row.volumes = volumes.of(std::nullopt, size, timer);
   return made;
 }
 
@@ -199,12 +214,16 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   const std::optional<nccl::TunerTable> tuner = request.nccl->choices.front().options.tuner();
   const std::size_t workers = timers_of(request, inputs.sizes.size());
   const std::optional<Intervals> intervals = intervals_of(request);
+  const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
     const std::size_t choice = task % prepared.size();
     const Prepared& one = prepared[choice];
     nccl::Timer timer(inputs.cluster, one.communicator, profile, one.choice->options.environment,
                       request.nccl->mode, engine_of(request, false));
+    Volumes volumes{.tiers = tiers,
+                    .traffic = NcclTraffic(inputs.cluster, request.operation,
+                                           RankId(static_cast<std::uint32_t>(request.root)))};
     for (std::size_t index = task / prepared.size(); index < inputs.sizes.size();
          index += workers) {
       const Bytes size = inputs.sizes[index];
@@ -213,8 +232,9 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
       }
       TimedRow& made = rows[index * prepared.size() + choice];
       made = nccl::function_of(request.operation)
-                 ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer)
-                 : exchange_row(request, inputs, one, size, timer);
+                 ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer,
+                                  volumes)
+                 : exchange_row(request, inputs, one, size, timer, volumes);
       CollectiveRow& row = made.row;
       if (profile.basis) {
         made.beyond =

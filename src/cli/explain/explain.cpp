@@ -151,7 +151,6 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   }
   const StepRun run = watched_run(request, inputs, log);
   const StepToExplain step{.request = request, .inputs = inputs, .run = run};
-  const Topology& topology = inputs.machine.cluster.topology;
   RunExplanation made;
   made.factor = kExplainFactor;
   made.header = {fmt::format("Explained by Trainyard: a step of {} on {}, {} GPUs, runtime {}",
@@ -171,11 +170,8 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   add_plan_variants(step, variants);
   add_attention_variants(step, variants);
   add_settings(variants, threads, made.times.front());
-  if (run.plan.ranks() <= kMaxCountedRanks) {
-    const std::vector<LinkTraffic> traffic = step_link_traffic(
-        inputs.machine.cluster, inputs.workload.model, run.plan, inputs.machine.software,
-        request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
-    made.times.front().links = contended_links(topology, traffic, run.step.time);
+  if (const auto traffic = counted_traffic(request, inputs, run.plan)) {
+    add_links(inputs.machine.cluster, *traffic, made.times.front());
     made.notes.emplace_back(
         "busiest links: all groups of the step counted as rings and messages on their routes; "
         "NVLS sends less over NVLink");

@@ -3,7 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -12,6 +12,7 @@
 
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
+#include "cli/collective/collective_traffic.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
 #include "cli/common/log.h"
@@ -86,12 +87,12 @@ class ChosenCalls {
     }
     return times;
   }
-  // Bytes on links.
-  [[nodiscard]] Load traffic(const MachineModel& machine, Bytes size) const {
+  [[nodiscard]] std::vector<LinkTraffic> traffic(const MachineModel& machine, Bytes size) const {
     nccl::Timer timer(machine.cluster, communicator_, machine.nccl, choice_.options.environment,
                       nccl::LaunchMode());
-    const std::optional<nccl::CallPlan> call = plan(size);
-    return call ? timer.traffic(*call, request_.root) : timer.traffic(request_.operation, size);
+    return NcclTraffic(machine.cluster, request_.operation,
+                       RankId(static_cast<std::uint32_t>(request_.root)))
+        .of(plan(size), size, timer);
   }
   [[nodiscard]] const nccl::Communicator& communicator() const { return communicator_; }
 
@@ -106,49 +107,6 @@ class ChosenCalls {
 std::vector<LinkTraffic> plain_traffic(const Cluster& cluster, const CollectiveJob& job) {
   return traffic_of(run_collective(cluster, job),
                     fmt::format("{} {}", to_string(job.operation), algorithm_name(job)));
-}
-
-// NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.
-std::optional<Algorithm> multicast_algorithm(const std::optional<nccl::CallPlan>& call) {
-  if (call && call->algorithm == nccl::Algorithm::Nvls) {
-    return &kNvls;
-  }
-  return call && call->algorithm == nccl::Algorithm::NvlsTree ? std::optional(&kNvlsTree)
-                                                              : std::nullopt;
-}
-
-// At the largest size: what the channels carry, and in NVSwitches what a plain run does.
-std::vector<LinkTraffic> nccl_traffic(const CollectiveRequest& request,
-                                      const CollectiveInputs& inputs, const ChosenCalls& calls,
-                                      const MachineModel& machine) {
-  const Bytes size = inputs.sizes.back();
-  const std::optional<nccl::CallPlan> call = calls.plan(size);
-  const std::string purpose =
-      fmt::format("{} {}", to_string(request.operation),
-                  call ? to_string(call->algorithm) : std::string_view("SendRecv"));
-  std::vector<LinkTraffic> traffic;
-  for (const LinkWeight& one : calls.traffic(machine, size)) {
-    const Bytes bytes(std::llround(one.weight));
-    traffic.push_back({.link = one.link, .parts = {{.purpose = purpose, .bytes = bytes}}});
-  }
-  const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
-  const std::optional<Algorithm> plain = multicast_algorithm(call);
-  if (plain && supports(*plain, request.operation) &&
-      !placement_error(inputs.cluster, routing, *plain)) {
-    for (LinkTraffic& link :
-         plain_traffic(inputs.cluster, {.operation = request.operation,
-                                       .algorithm = *plain,
-                                       .size = size,
-                                       .root = RankId(static_cast<std::uint32_t>(request.root)),
-                                       .fidelity = Fidelity::Analytical,
-                                       .keeps_counters = true})) {
-      if (inputs.cluster.topology.link(link.link).spec.kind == LinkKind::NvLink) {
-        link.parts.front().purpose = purpose;
-        traffic.push_back(std::move(link));
-      }
-    }
-  }
-  return traffic;
 }
 
 std::vector<std::string> limits_of(const CollectiveRequest& request, bool several_nodes) {
@@ -216,9 +174,7 @@ void explain_nccl(const CollectiveRequest& request, const CollectiveInputs& inpu
     }
   }
   add_settings(variants, request.threads, made.times.back());
-  made.times.back().links =
-      contended_links(inputs.cluster.topology, nccl_traffic(request, inputs, calls, machine),
-                      made.times.back().time);
+  add_links(inputs.cluster, calls.traffic(machine, largest), made.times.back());
   if (!made.times.back().links.empty()) {
     made.notes.emplace_back(
         "busiest links: what NCCL's channels carry by their own ways, with the flags of LL and "
@@ -271,10 +227,7 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
     }
   }
   add_settings(variants, request.threads, made.times.back());
-  CollectiveJob counted_job = largest;
-  counted_job.keeps_counters = true;
-  made.times.back().links = contended_links(
-      inputs.cluster.topology, plain_traffic(inputs.cluster, counted_job), made.times.back().time);
+  add_links(inputs.cluster, plain_traffic(inputs.cluster, largest), made.times.back());
 }
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {

@@ -148,4 +148,9 @@ std::vector<ContendedLinks> contended_links(const Topology& topology,
   return busiest;
 }
 
+void add_links(const Cluster& cluster, std::span<const LinkTraffic> traffic, ExplainedTime& time) {
+  time.links = contended_links(cluster.topology, traffic, time.time);
+  time.volumes = tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), traffic);
+}
+
 }  // namespace trainyard

@@ -52,5 +52,7 @@ void add_settings(std::span<const SettingVariant> variants, unsigned threads, Ex
 [[nodiscard]] std::vector<ContendedLinks> contended_links(const Topology& topology,
                                                           std::span<const LinkTraffic> traffic,
                                                           SimTime time);
+// Adds those of the traffic, which is that of this time, and the volumes of all links.
+void add_links(const Cluster& cluster, std::span<const LinkTraffic> traffic, ExplainedTime& time);
 
 }  // namespace trainyard

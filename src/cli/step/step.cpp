@@ -209,9 +209,15 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
     const StepCost cost = step_cost(*costs, run.plan, run.step);
     report.priced = {.cluster = *costs, .step = cost};
   }
+  const std::optional<std::vector<LinkTraffic>> traffic =
+      counted_traffic(request, inputs, run.plan);
+  if (traffic) {
+    report.volumes =
+        tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic);
+  }
   Document document = document_of(report);
   if (request.report) {
-    write_html(*request.report, step_html(request, inputs, run, document));
+    write_html(*request.report, step_html(request, inputs, run, traffic, document));
   }
   return document;
 }

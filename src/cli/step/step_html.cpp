@@ -119,19 +119,17 @@ void add_timeline(const StepRequest& request, const Inputs& inputs, const StepRu
 }  // namespace
 
 HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const StepRun& run,
+                     const std::optional<std::vector<LinkTraffic>>& traffic,
                      const Document& document) {
   const Cluster& cluster = inputs.machine.cluster;
   HtmlReport html = html_page(document);
   add_timeline(request, inputs, run, html);
   if (run.servers) {
     html.links.note = "Links are not counted for parameter servers.";
-  } else if (run.plan.ranks() <= kMaxCountedRanks) {
-    const std::vector<LinkTraffic> traffic =
-        step_link_traffic(cluster, inputs.workload.model, run.plan, inputs.machine.software,
-                          request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
-    html.links = html_links(cluster.topology, traffic, run.step.time);
+  } else if (traffic) {
+    html.links = html_links(cluster.topology, *traffic, run.step.time);
     html.links.note =
-        traffic.empty()
+        traffic->empty()
             ? "Nothing crosses a link."
             : "Share of the step in which links are busy at their full rate, all groups counted "
               "with their bytes of a step as rings and messages on their routes; the busiest link "
@@ -141,9 +139,6 @@ HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const Ste
   } else {
     html.links.note = fmt::format("Links are not counted for more than {} GPUs.", kMaxCountedRanks);
   }
-  html.notes.emplace_back(
-      "steps have no interval: how far predictions of measured steps are off is in "
-      "docs/accuracy/accuracy.md");
   return html;
 }
 

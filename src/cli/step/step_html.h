@@ -10,8 +10,10 @@ namespace trainyard {
 struct Document;
 
 // The page of a step's document, with the timeline of the run's graph. Closed forms have none: the
-// page then has that of a graph which is run for it.
+// page then has that of a graph which is run for it. `traffic`: see counted_traffic().
 [[nodiscard]] HtmlReport step_html(const StepRequest& request, const Inputs& inputs,
-                                   const StepRun& run, const Document& document);
+                                   const StepRun& run,
+                                   const std::optional<std::vector<LinkTraffic>>& traffic,
+                                   const Document& document);
 
 }  // namespace trainyard

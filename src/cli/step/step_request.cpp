@@ -193,6 +193,17 @@ RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
   return made;
 }
 
+std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& request,
+                                                        const Inputs& inputs,
+                                                        const ParallelPlan& plan) {
+  if (plan.servers || plan.ranks() > kMaxCountedRanks) {
+    return std::nullopt;
+  }
+  return step_link_traffic(inputs.machine.cluster, inputs.workload.model, plan,
+                           inputs.machine.software,
+                           request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
+}
+
 StepSetup setup_of(const StepRequest& request, const Cluster& cluster, const std::string& workload,
                    int gpus) {
   return {.cluster = cluster.name,

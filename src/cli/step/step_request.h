@@ -18,6 +18,7 @@
 #include "cli/common/runtime.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/run/step_run.h"
+#include "parallelism/traffic/link_traffic.h"
 #include "report/formats/document.h"
 #include "report/formats/table.h"
 #include "report/steps/step_entries.h"
@@ -80,6 +81,12 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 // Writes the time line of a graph, if the request names a file for it.
 void write_trace(const StepRequest& request, const OperationGraph& graph,
                  const GraphResult& result);
+
+// Returns what the step puts on links; nothing where it is not counted: for parameter servers, and
+// for more than kMaxCountedRanks.
+[[nodiscard]] std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& request,
+                                                                      const Inputs& inputs,
+                                                                      const ParallelPlan& plan);
 
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,

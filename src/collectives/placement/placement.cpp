@@ -286,16 +286,15 @@ bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement
   return true;
 }
 
-// One node for the ranks of each NVSwitch, in their natural order, and both trees.
-RankLayout layout_by_switch(const std::vector<int>& switch_ranks, std::optional<int> channels) {
+// One node for the ranks of each NVSwitch, in their natural order.
+RankLayout layout_by_switch(const std::vector<int>& switch_ranks, int channels) {
   RankLayout layout;
   std::map<int, std::uint32_t> kinds;  // Keyed by ranks per node.
   for (const int ranks : switch_ranks) {
     const auto [kind, is_new] =
         kinds.try_emplace(ranks, static_cast<std::uint32_t>(layout.kinds.size()));
     if (is_new) {
-      layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(2)),
-                                natural_order(ranks));
+      layout.kinds.emplace_back(static_cast<std::size_t>(channels), natural_order(ranks));
     }
     layout.node_kinds.push_back(kind->second);
   }
@@ -323,8 +322,10 @@ void add_plan(const Cluster& cluster, const Routing& routing, Algorithm algorith
   }
   placement.nodes.insert(placement.nodes.end(), plan->relays.begin(), plan->relays.end());
   placement.options.trees = std::move(plan->trees);
-  if (!plan->switch_ranks.empty()) {
-    placement.options.layout = layout_by_switch(plan->switch_ranks, channels);
+  if (!plan->switch_ranks.empty()) {  // For both trees, and each NIC of a GPU, alike.
+    const int of_gpu = placement.options.layout.channels();
+    placement.options.layout =
+        layout_by_switch(plan->switch_ranks, channels ? *channels : even_channels({2, of_gpu}));
   }
   if (plan->grid) {
     lay_out_dimensions(*plan->grid, channels, placement);

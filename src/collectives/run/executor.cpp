@@ -14,7 +14,8 @@ ScheduleConnections::ScheduleConnections(const Schedule& schedule,
 
 // Connections of a rank take its NICs in turn, those that leave it and those that arrive, unless
 // the schedule has laid them out itself. Of channels that go the same ways, each begins with
-// another NIC, so that messages of a rank to one partner go by all of them.
+// another NIC, so that messages of a rank to one partner go by all of them. What a rank exchanges
+// with a switch leaves the turns of the others as they are: it goes by NVLink, or is laid out.
 ConnectionSpec ScheduleConnections::next() {
   const std::uint32_t index = next_++;
   const std::uint32_t in_channel = schedule_.shape().channel_connections;
@@ -23,8 +24,14 @@ ConnectionSpec ScheduleConnections::next() {
     std::ranges::fill(turns_, NicTurns{.source = channel, .target = channel});
   }
   const ScheduleConnection ends = schedule_.connection(index);
-  const NicTurns turn{.source = turns_[ends.source.value()].source++,
-                      .target = turns_[ends.target.value()].target++};
+  NicTurns& from = turns_[ends.source.value()];
+  NicTurns& to = turns_[ends.target.value()];
+  const NicTurns turn{.source = from.source, .target = to.target};
+  const auto ranks = static_cast<std::uint32_t>(schedule_.shape().ranks);
+  if (ends.source.value() < ranks && ends.target.value() < ranks) {
+    ++from.source;
+    ++to.target;
+  }
   return {.source = rank_nodes_[ends.source.value()],
           .target = rank_nodes_[ends.target.value()],
           .flow_label = ends.flow_label.value_or(index),

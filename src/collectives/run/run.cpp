@@ -92,10 +92,10 @@ void check_transfers(const CollectiveJob& job, ScheduleOptions options, const Sc
       transfers));
 }
 
-std::optional<Bottleneck> busiest_link(const Network& network, const Topology& topology,
+std::optional<Bottleneck> busiest_link(const std::vector<LinkUse>& uses, const Topology& topology,
                                        SimTime time) {
   std::optional<Bottleneck> busiest;
-  for (const LinkUse& use : network.link_use()) {
+  for (const LinkUse& use : uses) {
     const double busy = transfer_time(use.bytes, topology.link(use.link).spec.bandwidth) / time;
     if (!busiest || busy > busiest->utilisation) {
       busiest = {.link = use.link, .utilisation = busy};
@@ -150,7 +150,6 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();
     result.samples = network->samples();
-    result.link_use = network->link_use();
   }
   if (result.complaint) {
     return result;
@@ -158,7 +157,8 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   const std::optional<std::string> violation = executor.contract_violation();
   CHECK(!violation, *violation);
   result.time = executor.finish_time();
-  result.bottleneck = busiest_link(*network, cluster.topology, result.time);
+  result.link_use = network->link_use();
+  result.bottleneck = busiest_link(result.link_use, cluster.topology, result.time);
   return result;
 }
 
@@ -211,6 +211,38 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   result.pieces = placement.options.pieces;
   result.remarks = placement.remarks;
   return result;
+}
+
+std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
+                                 const CollectiveJob& job) {
+  CHECK(job.schedule == nullptr, "a schedule that has its places already");
+  if (routing.policy().sprays) {
+    return run_collective(cluster, job).link_use;
+  }
+  const auto [placement, schedule] = placed_schedule(cluster, routing, job);
+  const ScheduleShape& shape = schedule->shape();
+  const Chunking chunking(shape, job.size);
+  std::vector<Bytes> sent(shape.connections);
+  for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
+    const std::uint64_t steps = schedule->step_count(LaneId(lane));
+    for (std::uint64_t index = 0; index < steps; ++index) {
+      const Step step = schedule->step(LaneId(lane), index);
+      if (step.kind == StepKind::Send) {
+        sent[step.connection] += chunking.bytes(step.chunks);
+      }
+    }
+  }
+  ScheduleConnections connections(*schedule, placement.nodes);
+  std::vector<Bytes> carried(cluster.topology.link_count());
+  std::vector<LinkId> path;
+  for (const Bytes bytes : sent) {
+    const ConnectionSpec spec = connections.next();
+    route_connection(routing, spec, spec.path, path);
+    for (const LinkId link : path) {
+      carried[link.value()] += bytes;
+    }
+  }
+  return use_of(carried);
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {

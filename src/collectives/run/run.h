@@ -53,7 +53,7 @@ struct CollectiveResult {
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
-  std::vector<LinkUse> link_use = {};  // The load of each link, with `keeps_counters`.
+  std::vector<LinkUse> link_use = {};  // The load of each link that carried anything.
 };
 
 // How far runs are, for whoever waits for them: written while they run, read by another thread.
@@ -69,6 +69,12 @@ struct TransferProgress {
 // the contract of executor.h where the network has no complaint.
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
                                               TransferProgress* progress = nullptr);
+
+// Returns what CollectiveResult::link_use would be, without a run where each message takes one
+// path: all that a connection carries, on its route. `routing` is of the cluster. Throws as
+// run_collective(), for jobs without a schedule of their own.
+[[nodiscard]] std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
+                                               const CollectiveJob& job);
 
 // Why the job cannot run though the cluster has what its algorithm needs: the first two of its
 // partners between which no path leads. Looks at every connection, so ask only where

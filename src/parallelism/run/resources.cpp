@@ -60,12 +60,50 @@ std::string title_of(LinkKind kind) {
   return "links of NICs";
 }
 
-// Keys sort in the order in which they are shown.
-using ResourceKey = std::tuple<ResourceKind, LinkKind, std::uint32_t>;
+enum class TierKind : std::uint8_t { ByHops, Dimension, Local, Global };
 
-ResourceKey key_of(const Topology& topology, const SwitchGraph& graph, const Link& link) {
+// Keys sort in the order in which they are shown. The number is of the tier or dimension.
+using ResourceKey = std::tuple<ResourceKind, LinkKind, TierKind, std::uint32_t>;
+
+// The first dimension in which two switches of a grid differ.
+std::uint32_t dimension_between(const FabricShape& grid, std::uint32_t from, std::uint32_t to) {
+  std::uint32_t dimension = 0;
+  for (const int length : grid.dimensions) {
+    const auto places = static_cast<std::uint32_t>(length);
+    if (from % places != to % places) {
+      break;
+    }
+    from /= places;
+    to /= places;
+    ++dimension;
+  }
+  return dimension;
+}
+
+// A link between switches, by the shape of the fabric; nothing where that says nothing of it.
+std::optional<ResourceKey> key_by_shape(const FabricShape& fabric, const Link& link) {
+  const std::uint32_t from = link.source.value() - fabric.first_switch.value();
+  const std::uint32_t to = link.target.value() - fabric.first_switch.value();
+  if (link.source < fabric.first_switch || link.target < fabric.first_switch ||
+      std::max(from, to) >= fabric.switches) {
+    return std::nullopt;
+  }
+  if (fabric.is_grid()) {
+    return ResourceKey{ResourceKind::Tier, kNoKind, TierKind::Dimension,
+                       dimension_between(fabric, from, to)};
+  }
+  if (fabric.group_size > 0) {
+    const bool is_local = from / fabric.group_size == to / fabric.group_size;
+    return ResourceKey{ResourceKind::Tier, kNoKind, is_local ? TierKind::Local : TierKind::Global,
+                       0};
+  }
+  return std::nullopt;
+}
+
+ResourceKey key_of(const Topology& topology, const SwitchGraph& graph, const FabricShape& fabric,
+                   const Link& link) {
   if (link.spec.kind != LinkKind::Network) {
-    return {ResourceKind::Links, link.spec.kind, 0};
+    return {ResourceKind::Links, link.spec.kind, TierKind::ByHops, 0};
   }
   const auto tier = [&](NodeId node) -> std::optional<std::uint32_t> {
     const auto index = graph.index_of(node);
@@ -76,22 +114,37 @@ ResourceKey key_of(const Topology& topology, const SwitchGraph& graph, const Lin
   const auto from = tier(link.source);
   const auto to = tier(link.target);
   if (!from || !to) {
-    return {ResourceKind::Nic, kNoKind, 0};
+    return {ResourceKind::Nic, kNoKind, TierKind::ByHops, 0};
   }
-  return {ResourceKind::Tier, kNoKind, std::min(*from, *to)};
+  return key_by_shape(fabric, link)
+      .value_or(ResourceKey{ResourceKind::Tier, kNoKind, TierKind::ByHops, std::min(*from, *to)});
 }
 
 Resource named(const ResourceKey& key) {
-  const auto [kind, links, tier] = key;
-  Resource resource{.kind = kind};
-  if (kind == ResourceKind::Tier) {
-    resource.key = fmt::format("tier_{}", tier);
-    resource.title = fmt::format("links of switches, tier {} and up", tier);
-  } else {
-    resource.key = kind == ResourceKind::Nic ? "nic" : std::string(to_string(links));
-    resource.title = title_of(links);
+  const auto [kind, links, tier, number] = key;
+  if (kind != ResourceKind::Tier) {
+    return {.kind = kind,
+            .key = kind == ResourceKind::Nic ? "nic" : std::string(to_string(links)),
+            .title = title_of(links)};
   }
-  return resource;
+  switch (tier) {
+    case TierKind::ByHops:
+      return {.kind = kind,
+              .key = fmt::format("tier_{}", number),
+              .title = fmt::format("links of switches from {} up",
+                                   number == 0   ? "leaves"
+                                   : number == 1 ? "spines"
+                                                 : fmt::format("tier {}", number))};
+    case TierKind::Dimension:
+      return {.kind = kind,
+              .key = fmt::format("dimension_{}", number),
+              .title = fmt::format("links along dimension {}", number)};
+    case TierKind::Local:
+      return {.kind = kind, .key = "local", .title = "links of switches in groups"};
+    case TierKind::Global:
+      return {.kind = kind, .key = "global", .title = "links between groups"};
+  }
+  CHECK(false, "unknown tier");
 }
 
 void scale_links(Cluster& cluster, const Resource& resource, double factor) {
@@ -203,13 +256,13 @@ void scale_flops(GpuRates& rates, double factor) {
 
 }  // namespace
 
-LinkResources::LinkResources(const Topology& topology) {
+LinkResources::LinkResources(const Topology& topology, const FabricShape& fabric) {
   const SwitchGraph graph(topology);
   std::map<ResourceKey, std::pair<Bandwidth, Bandwidth>> found;  // Least and greatest rate.
   std::vector<ResourceKey> keys;
   for (std::uint32_t index = 0; index < topology.link_count(); ++index) {
     const Link& link = topology.link(LinkId(index));
-    keys.push_back(key_of(topology, graph, link));
+    keys.push_back(key_of(topology, graph, fabric, link));
     const Bandwidth rate = link.spec.bandwidth;
     auto& range = found.try_emplace(keys.back(), rate, rate).first->second;
     range.first = std::min(range.first, rate);

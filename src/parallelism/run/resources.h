@@ -16,6 +16,7 @@
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/software_profile.h"
 #include "topology/cluster/cluster.h"
+#include "topology/graph/fabric_shape.h"
 
 namespace trainyard {
 
@@ -61,8 +62,10 @@ struct ResourceScope {
 // The link's resource: a key of resources_of().
 class LinkResources {
  public:
-  // `topology` must outlive the object.
-  explicit LinkResources(const Topology& topology);
+  // `topology` must outlive the object. With the shape of the fabric, links between switches of a
+  // grid are divided by the dimension along which they lead ("dimension_0"), those of a fabric in
+  // groups into links in groups and between them ("local", "global"); otherwise all by tiers.
+  explicit LinkResources(const Topology& topology, const FabricShape& fabric = {});
   [[nodiscard]] const Resource& of(LinkId link) const { return list_[of_link_[link.value()]]; }
   [[nodiscard]] const std::vector<Resource>& list() const { return list_; }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes are counted for one place of the pipeline and one group of each kind; the groups of a place
-// are alike. The ring of a group is run once, by the analytical engine, for a size of its own, and
-// its bytes scale with the size.
+// are alike. The ring of a group is laid out once, for a size of its own, and its bytes scale with
+// the size.
 #include "parallelism/traffic/link_traffic.h"
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -124,13 +125,17 @@ class Counter {
     }
     constexpr std::int64_t kPart = 65'536;  // Cut evenly by any number of channels that is usual.
     const Bytes size = Bytes(kPart) * static_cast<std::int64_t>(part_.gpus.size());
-    const CollectiveResult run = run_collective(part_, {.operation = operation,
-                                                        .algorithm = algorithm,
-                                                        .size = size,
-                                                        .fidelity = Fidelity::Analytical,
-                                                        .keeps_counters = true});
     const double factor = bytes / static_cast<double>(size.count());
-    for (const LinkUse& use : run.link_use) {
+    // Switches that choose see the connections of the group alone.
+    std::optional<Routing> own;
+    if (routing_.policy().switches_choose()) {
+      own.emplace(whole_.topology, whole_.routing);
+    }
+    const CollectiveJob job{.operation = operation,
+                            .algorithm = algorithm,
+                            .size = size,
+                            .fidelity = Fidelity::Analytical};
+    for (const LinkUse& use : link_use_of(part_, own ? *own : routing_, job)) {
       bytes_[use.link.value()][purpose] += factor * static_cast<double>(use.bytes.count());
     }
   }

@@ -10,6 +10,7 @@
 #include "calibration/measured/comparison.h"
 #include "report/formats/json.h"
 #include "report/formats/log_percent.h"
+#include "report/results/volume_entries.h"
 #include "sim/check.h"
 #include "topology/cluster/cluster.h"
 
@@ -158,6 +159,7 @@ std::vector<Field> fields_of(const CollectiveReport& report, const Layout& layou
   if (report.show_bounds) {
     add_bound(row, fields);
   }
+  fields.push_back(volumes_field(row.volumes));
   if (report.show_fingerprint) {
     fields.push_back(
         {column("fingerprint", "fingerprint"), Cell::of(fmt::format("{:016x}", row.fingerprint))});
@@ -240,6 +242,33 @@ Json measured_json(const CollectiveReport& report, const ComparisonSummary& summ
                                 {"error_percent", summary.largest->relative_error() * 100.0}};
   }
   return measured;
+}
+
+// One tier of one row.
+struct RowVolume {
+  Bytes size = {};
+  std::string algorithm = {};
+  std::string protocol = {};
+  TierVolume volume = {};
+};
+
+Table volume_table(const std::vector<CollectiveRow>& rows) {
+  std::vector<RowVolume> all;
+  for (const CollectiveRow& row : rows) {
+    for (const TierVolume& volume : row.volumes) {
+      all.push_back({row.size, row.algorithm, row.protocol, volume});
+    }
+  }
+  return table_of(all, [](const RowVolume& each) {
+    std::vector<Field> fields{
+        {column("size", "size_bytes"), {short_size(each.size), each.size.count()}},
+        {column("algorithm", "algorithm", Align::Left), Cell::of(each.algorithm)},
+        {column("protocol", "protocol", Align::Left), Cell::of(each.protocol)}};
+    for (Field& field : tier_fields(each.volume)) {
+      fields.push_back(std::move(field));
+    }
+    return fields;
+  });
 }
 
 // The figures that the page shows large.
@@ -344,7 +373,14 @@ Document document_of(const CollectiveReport& report) {
     }
     document.add_detail("crossovers", std::move(list));
   }
+  if (!rows.empty() && !rows.back()->volumes.empty()) {
+    table.remarks.push_back(fmt::format("Bytes on links, {} by {}: {}",
+                                        to_string(rows.back()->size), rows.back()->algorithm,
+                                        volumes_text(rows.back()->volumes)));
+  }
   document.add(std::move(table));
+  document.add_table("Bytes on links, by tier", volume_table(report.rows),
+                     Shown::Json | Shown::Page, "volumes");
   document.add(report.inputs);
   add_cards(report, document);
   return document;

@@ -15,6 +15,7 @@
 #include "calibration/fit/intervals.h"
 #include "calibration/measured/measurement.h"
 #include "collectives/schedule/operation.h"
+#include "parallelism/run/tier_volumes.h"
 #include "report/formats/document.h"
 #include "sim/units.h"
 
@@ -47,6 +48,7 @@ struct CollectiveRow {
   // Set in all rows or in none, which then have transfers.
   std::optional<NcclCall> nccl = {};
   std::optional<TimeInterval> interval = {};  // The 90 % interval; in all rows or in none.
+  std::vector<TierVolume> volumes = {};       // What links carry.
 };
 
 struct CollectiveReport {

@@ -11,6 +11,7 @@
 
 #include "parallelism/run/resources.h"
 #include "report/formats/json.h"
+#include "report/results/volume_entries.h"
 
 namespace trainyard {
 namespace {
@@ -184,6 +185,7 @@ Json explanation_json(const ExplainedTime& of, double factor) {
           {"sum_of_elasticities", sum_of(of, gain, factor)},
           {"all_at_once", all},
           {"links", std::move(links)},
+          {"volumes", to_json(table_of(of.volumes, tier_fields))},
           {"improvements", to_json(improvement_table(of, false))}};
 }
 
@@ -260,6 +262,7 @@ Document document_of(const RunExplanation& explanation) {
                                      share_text(sum_of(last, loss, factor))));
   document.add_table("", effect_table(explanation.times, factor), Shown::Csv);
   document.add_table("Busiest links, by share of the time", contention_table(last), Shown::Text);
+  document.add_table("Bytes on links, by tier", table_of(last.volumes, tier_fields), Shown::Text);
   const Table improvements = improvement_table(last, true);
   document.add_table("What would help most", improvements, Shown::Text);
   if (improvements.rows().empty()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/run/tier_volumes.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "report/formats/document.h"
 #include "sim/units.h"
@@ -47,6 +48,7 @@ struct ExplainedTime {
   std::vector<ResourceEffect> effects = {};
   std::vector<Improvement> improvements = {};  // Best first; only those that help.
   std::vector<ContendedLinks> links = {};      // Busiest first.
+  std::vector<TierVolume> volumes = {};        // What all links carry.
 };
 
 struct RunExplanation {

@@ -9,6 +9,7 @@
 #include "calibration/fit/time_band.h"
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/run/step_run.h"
+#include "parallelism/run/tier_volumes.h"
 #include "report/formats/document.h"
 #include "report/steps/cost_report.h"
 #include "report/steps/step_entries.h"
@@ -28,6 +29,7 @@ struct StepReport {
   StepMethod method = StepMethod::ClosedForms;
   std::optional<ExpertLoads> routing = {};  // Only for a model with experts.
   bool has_images = false;                  // The model's samples are images.
+  std::vector<TierVolume> volumes = {};     // What links carry in a step, where it was counted.
 
   [[nodiscard]] bool fits() const;  // On GPUs and hosts.
   [[nodiscard]] double tokens_per_second() const;

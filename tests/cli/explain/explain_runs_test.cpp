@@ -4,6 +4,7 @@
 #include "cli/explain/explain_runs.h"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -103,6 +104,28 @@ TEST_CASE("links that are alike and carry as much are one line", "[explain-runs]
   REQUIRE(links[0].utilisation == Approx(1.0));
   REQUIRE(links[1].count == static_cast<int>(traffic.size()) - 1);
   REQUIRE(links[1].utilisation == Approx(0.5).epsilon(1e-6));
+}
+
+TEST_CASE("the volumes of an explained time are of all its links, busiest or not",
+          "[explain-runs][volumes]") {
+  const MachineModel machine = small_machine();
+  std::vector<LinkTraffic> traffic;
+  for (std::uint32_t index = 0; index < machine.cluster.topology.link_count(); ++index) {
+    traffic.push_back(
+        {.link = LinkId(index), .parts = {{.purpose = "data", .bytes = Bytes(1 + index)}}});
+  }
+  ExplainedTime time{.label = "a", .how = "", .time = milliseconds(1)};
+  add_links(machine.cluster, traffic, time);
+  REQUIRE(time.links.size() == 5);
+  std::int64_t links = 0;
+  std::int64_t bytes = 0;
+  for (const TierVolume& volume : time.volumes) {
+    links += volume.links;
+    bytes += volume.bytes.count();
+  }
+  const auto count = static_cast<std::int64_t>(traffic.size());
+  REQUIRE(links == count);
+  REQUIRE(bytes == count * (count + 1) / 2);
 }
 
 }  // namespace trainyard

@@ -26,7 +26,8 @@ HtmlReport html_of(const std::string& method) {
   report.setup.workload = "W";
   report.run = &run;
   report.flops_of_token = 1.0;
-  return step_html(request, inputs, run, document_of(report));
+  return step_html(request, inputs, run, counted_traffic(request, inputs, run.plan),
+                   document_of(report));
 }
 
 }  // namespace

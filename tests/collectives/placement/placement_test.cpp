@@ -111,6 +111,11 @@ TEST_CASE("the number of channels can be given, and other algorithms have one a 
     REQUIRE(place_on(load("aws-p5en", 2), algorithm).options.layout.channels() == 2);
     REQUIRE(place_on(load("aws-p5", 1), algorithm).options.layout.channels() == 1);
   }
+  // As many for each of its two trees.
+  REQUIRE(place_on(load("dgx-h100", 2), &kNvlsTree).options.layout.channels() == 2);
+  REQUIRE(place_on(load("aws-p5", 2), &kNvlsTree).options.layout.channels() == 4);
+  REQUIRE(place_on(load("aws-p5en", 2), &kNvlsTree).options.layout.channels() == 2);
+  REQUIRE(place_on(load("aws-p5", 2), &kNvlsTree, 2).options.layout.channels() == 2);
 }
 
 // How many channels enter and leave a node at each of its NICs, which its GPUs share in order.

@@ -4,8 +4,12 @@
 
 #include "collectives/run/run.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collectives/placement/aggregation.h"
 #include "support/paths.h"
@@ -73,6 +77,72 @@ TEST_CASE("algorithms with one partner at a time use all NICs of a GPU that has 
     INFO(to_string(algorithm) << " " << to_string(operation));
     REQUIRE(run_collective(cluster, job).time / by_all > 3.9);
     REQUIRE(run_collective(cluster, job).time / by_all < 4.01);
+  }
+}
+
+TEST_CASE("links carry what connections send on their routes, in every engine") {
+  const auto require_equal = [](const std::vector<LinkUse>& one,
+                                const std::vector<LinkUse>& other) {
+    REQUIRE(one.size() == other.size());
+    REQUIRE(std::equal(one.begin(), one.end(), other.begin(), [](const auto& a, const auto& b) {
+      return a.link == b.link && a.bytes == b.bytes;
+    }));
+  };
+  for (const auto& [name, nodes] : {std::pair("dgx-h100", 3), std::pair("hgx-h100-clos", 16)}) {
+    const Cluster cluster = load(name, nodes, 2);
+    for (const Operation operation : {Operation::AllReduce, Operation::AllGather}) {
+      for (const Algorithm algorithm : algorithms_for(operation)) {
+        Routing routing(cluster.topology, cluster.routing);
+        if (placement_error(cluster, routing, algorithm)) {
+          continue;
+        }
+        INFO(name << " " << to_string(operation) << " " << to_string(algorithm));
+        CollectiveJob job{.operation = operation, .algorithm = algorithm, .size = 192_KiB};
+        const std::vector<LinkUse> counted = link_use_of(cluster, routing, job);
+        REQUIRE_FALSE(counted.empty());
+        std::vector<Fidelity> engines{Fidelity::Analytical, Fidelity::Flow};
+        if (algorithm == &kRing || algorithm == &kHierarchical) {
+          engines.push_back(Fidelity::Packet);
+        }
+        for (const Fidelity fidelity : engines) {
+          job.fidelity = fidelity;
+          require_equal(counted, run_collective(cluster, job).link_use);
+        }
+      }
+    }
+  }
+}
+
+// A head sends one message for each edge that leaves it, of its part of what the channel has.
+TEST_CASE("nvls-tree spreads the messages of each head evenly over its NICs") {
+  for (const int nodes : {2, 3, 5}) {
+    const Cluster cluster = load("aws-p5", nodes);
+    const CollectiveResult run =
+        run_collective(cluster, {.algorithm = &kNvlsTree, .size = 1_GiB, .keeps_counters = true});
+    const Bytes message(gib(1).count() / (run.channels * 8));
+    std::map<NodeId, Bytes> sent;  // By NIC.
+    Bytes all;
+    for (const LinkUse& use : run.link_use) {
+      const Link& link = cluster.topology.link(use.link);
+      if (link.spec.kind == LinkKind::Network &&
+          cluster.topology.node(link.source).kind == NodeKind::Nic) {
+        sent[link.source] += use.bytes;
+        all += use.bytes;
+      }
+    }
+    INFO(nodes);
+    REQUIRE(all == gib(1) * (2 * (nodes - 1)));  // All data, both ways on each edge.
+    const Routing routing(cluster.topology, cluster.routing);
+    for (const NodeId gpu : cluster.gpus) {
+      Bytes min = gib(1);
+      Bytes max;
+      for (const NodeId nic : routing.nics(gpu)) {
+        min = std::min(min, sent[nic]);
+        max = std::max(max, sent[nic]);
+      }
+      REQUIRE(max - min <= message + kib(4));  // Pieces are cut to whole bytes.
+      REQUIRE(min > Bytes(0));
+    }
   }
 }
 

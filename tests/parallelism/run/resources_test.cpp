@@ -4,6 +4,8 @@
 #include "parallelism/run/resources.h"
 
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,6 +67,29 @@ TEST_CASE("each link is of one resource, and only its links get faster", "[resou
     }
     REQUIRE(changed > 0);
   }
+}
+
+TEST_CASE("the shape of a fabric divides links by dimension, or in groups and between them",
+          "[resources]") {
+  const auto counts_of = [](const Cluster& cluster) {
+    const LinkResources links(cluster.topology, cluster.routing.fabric);
+    std::map<std::string, int> counts;
+    for (std::uint32_t index = 0; index < cluster.topology.link_count(); ++index) {
+      ++counts[links.of(LinkId(index)).key];
+    }
+    return counts;
+  };
+  // Each of 64 chips has a neighbour on both sides in each dimension.
+  const auto torus = counts_of(shipped_cluster("tpu-v4"));
+  for (const std::string dimension : {"dimension_0", "dimension_1", "dimension_2"}) {
+    REQUIRE(torus.at(dimension) == 64 * 2);
+  }
+  REQUIRE_FALSE(torus.contains("tier_0"));
+  // 10 groups of 8 switches that are all joined, with 4 links between each two groups.
+  const auto dragonfly = counts_of(shipped_cluster("polaris"));
+  REQUIRE(dragonfly.at("local") == 10 * 8 * 7);
+  REQUIRE(dragonfly.at("global") == 10 * 9 * 4);
+  REQUIRE_FALSE(dragonfly.contains("tier_0"));
 }
 
 TEST_CASE("a ring over NICs follows them alone, and everything at once is everything",

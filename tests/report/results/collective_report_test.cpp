@@ -232,8 +232,8 @@ TEST_CASE("CSV has units in its keys and all digits in its values") {
   REQUIRE(render(report, Format::Csv) ==
           "size_bytes,count_elements,type,reduction,root,time_us,algbw_gb_per_s,busbw_gb_per_s,"
           "algorithm,protocol,channels,transfers,measured_time_us,measured_busbw_gb_per_s,"
-          "error_percent,fingerprint\n"
-          "1024,256,float,sum,-1,28,0.036571428571428574,0.064,ring,simple,24,336,16,0.125,75,"
+          "error_percent,volumes_bytes,fingerprint\n"
+          "1024,256,float,sum,-1,28,0.036571428571428574,0.064,ring,simple,24,336,16,0.125,75,,"
           "0000000000000abc\n");
 }
 

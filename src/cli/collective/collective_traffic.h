@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes that a collective puts on links, by either runtime.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/run/run.h"
+#include "nccl/timing/timing.h"
+#include "nccl/tuning/call_plan.h"
+#include "parallelism/traffic/link_traffic.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+[[nodiscard]] std::vector<LinkTraffic> traffic_of(const CollectiveResult& run,
+                                                  const std::string& purpose);
+
+// The traffic of calls of NCCL: what the channels carry by their own ways, with the flags of LL and
+// LL128, and in NVSwitches that add up (NVLS, NVLSTree) what the plain algorithm of that name does.
+// The cluster must outlive the object, which is of one thread.
+class NcclTraffic {
+ public:
+  NcclTraffic(const Cluster& cluster, Operation operation, RankId root);
+
+  // `call`: nothing for operations that are made of sends and receives. `timer` is of the
+  // communicator that the call is of.
+  [[nodiscard]] std::vector<LinkTraffic> of(const std::optional<nccl::CallPlan>& call, Bytes size,
+                                            nccl::Timer& timer);
+
+ private:
+  struct Multicast {
+    Algorithm algorithm;
+    std::vector<LinkUse> uses;  // NVLinks, at kMulticastSize.
+  };
+  [[nodiscard]] const std::vector<LinkUse>& multicast(Algorithm algorithm);
+
+  const Cluster& cluster_;
+  Operation operation_;
+  RankId root_;
+  std::vector<Multicast> multicasts_;
+};
+
+}  // namespace trainyard
