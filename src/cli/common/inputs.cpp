@@ -39,6 +39,21 @@ struct JobFile {
 constexpr JobFile kWorkloadFile{.option = "workload", .folder = "workloads"};
 constexpr JobFile kModelFile{.option = "model", .folder = "workloads/models"};
 
+// The nearest candidates, at most `most`, the nearest first.
+std::vector<std::string> nearest_words(std::string_view word, std::vector<std::string> candidates,
+                                       std::size_t most) {
+  std::vector<std::string> near;
+  while (near.size() < most) {
+    const std::optional<std::string> nearest = nearest_word(word, candidates);
+    if (!nearest) {
+      break;
+    }
+    std::erase(candidates, *nearest);
+    near.push_back(*nearest);
+  }
+  return near;
+}
+
 std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
                                     std::string_view name_or_file) {
   const std::vector<std::string> own = yaml_names_in(configs_folder() / kind.folder);
@@ -54,17 +69,18 @@ std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
     throw ConfigError(fmt::format("--{0}: expected a {0}, found the {1} {2}; use --{1} {2}",
                                   kind.option, other.option, name_or_file));
   }
+  constexpr std::size_t kShownOfOwn = 4;
   std::vector<std::string> near;
-  if (const auto nearest = nearest_word(name_or_file, own)) {
-    near.push_back(in_quotes(*nearest));
+  for (const std::string& name : nearest_words(name_or_file, own, kShownOfOwn)) {
+    near.push_back(in_quotes(name));
   }
   if (const auto nearest = nearest_word(name_or_file, others)) {
     near.push_back(fmt::format("--{} {}", other.option, *nearest));
   }
-  throw ConfigError(
-      fmt::format("expected a file or one of the {} {}, found {}{}", kind.folder,
-                  fmt::join(own, ", "), in_quotes(name_or_file),
-                  near.empty() ? "" : fmt::format("; did you mean {}?", alternatives(near))));
+  throw ConfigError(fmt::format(
+      "--{}: expected a file or one of the {} names in configs/{}, found {}{}", kind.option,
+      own.size(), kind.folder, in_quotes(name_or_file),
+      near.empty() ? "" : fmt::format("; did you mean {}?", alternatives(near))));
 }
 
 // Returns the settings of a workload that has this model instead of its own. The default job has
