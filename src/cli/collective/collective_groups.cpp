@@ -32,9 +32,10 @@ Algorithm algorithm_of(const CollectiveRequest& request, const GroupSpec& group,
   }
   const Algorithm algorithm = request.algorithms.front();
   if (!supports(algorithm, operation)) {
-    throw ConfigError(fmt::format("--algo: expected an algorithm that can do {} of group {}, found "
-                                  "{}",
-                                  to_string(operation), group.name, to_string(algorithm)));
+    throw ConfigError(
+        fmt::format("--algo: expected an algorithm that can do {} of group {}, found "
+                    "{}",
+                    to_string(operation), group.name, to_string(algorithm)));
   }
   return algorithm;
 }
@@ -44,8 +45,9 @@ CommunicatorJob job_of(const CollectiveRequest& request, const GroupSpec& group,
   const auto ranks = static_cast<int>(group.ranks.size());
   const Bytes aligned = aligned_size(operation, group.size.value_or(size), ranks);
   if (aligned == Bytes(0) && operation != Operation::Barrier) {
-    throw ConfigError(fmt::format("group {}: expected at least {} bytes, 16 for each rank, found {}",
-                                  group.name, 16 * ranks, to_string(group.size.value_or(size))));
+    throw ConfigError(
+        fmt::format("group {}: expected at least {} bytes, 16 for each rank, found {}", group.name,
+                    16 * ranks, to_string(group.size.value_or(size))));
   }
   return {.ranks = group.ranks,
           .job = {.operation = operation,
@@ -70,10 +72,10 @@ void check_jobs(const Cluster& cluster, const std::vector<GroupSpec>& groups, co
       error = path_error(part, jobs[index].job);
     }
     if (error) {
-      throw ConfigError(fmt::format("group {}: expected an algorithm that its ranks can run, found "
-                                    "{}: {}",
-                                    groups[index].name, to_string(jobs[index].job.algorithm),
-                                    *error));
+      throw ConfigError(
+          fmt::format("group {}: expected an algorithm that its ranks can run, found "
+                      "{}: {}",
+                      groups[index].name, to_string(jobs[index].job.algorithm), *error));
     }
   }
 }
@@ -143,8 +145,8 @@ void run_all(const Cluster& cluster, std::vector<RunOfSize>& runs, unsigned thre
   });
 }
 
-void add_run(const std::vector<GroupSpec>& groups, const RunOfSize& run,
-             const std::optional<Bytes>& size, GroupsReport& report) {
+void add_rows(const std::vector<GroupSpec>& groups, const RunOfSize& run,
+              const std::optional<Bytes>& size, GroupsReport& report) {
   SimTime first = SimTime::max();
   SimTime last;
   for (std::size_t index = 0; index < groups.size(); ++index) {
@@ -208,7 +210,7 @@ GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) 
       outcome.complete = false;
       continue;
     }
-    add_run(groups, runs[index], sizes[index], report);
+    add_rows(groups, runs[index], sizes[index], report);
   }
   report.notes.emplace_back(
       "plain runtime: links and latencies only, without launch, protocol and proxy costs");

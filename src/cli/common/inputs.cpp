@@ -77,10 +77,10 @@ std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
   if (const auto nearest = nearest_word(name_or_file, others)) {
     near.push_back(fmt::format("--{} {}", other.option, *nearest));
   }
-  throw ConfigError(fmt::format(
-      "--{}: expected a file or one of the {} names in configs/{}, found {}{}", kind.option,
-      own.size(), kind.folder, in_quotes(name_or_file),
-      near.empty() ? "" : fmt::format("; did you mean {}?", alternatives(near))));
+  throw ConfigError(
+      fmt::format("--{}: expected a file or one of the {} names in configs/{}, found {}{}",
+                  kind.option, own.size(), kind.folder, in_quotes(name_or_file),
+                  near.empty() ? "" : fmt::format("; did you mean {}?", alternatives(near))));
 }
 
 // Returns the settings of a workload that has this model instead of its own. The default job has

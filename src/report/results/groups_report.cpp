@@ -52,8 +52,8 @@ Document document_of(const GroupsReport& report) {
   const std::size_t groups = report.runs.empty() ? 0 : report.rows.size() / report.runs.size();
   Document document{
       .title = fmt::format("Communicators side by side on {}", report.cluster),
-      .subtitle = fmt::format("Predicted by Trainyard: runtime plain, fidelity {}",
-                              report.fidelity),
+      .subtitle =
+          fmt::format("Predicted by Trainyard: runtime plain, fidelity {}", report.fidelity),
       .heading = {fmt::format("Simulated by Trainyard: cluster {}, runtime plain, fidelity {}",
                               report.cluster, report.fidelity),
                   fmt::format("communicators {}, on one network at once", groups), ""},
@@ -62,12 +62,9 @@ Document document_of(const GroupsReport& report) {
   document.add("cluster", report.cluster);
   document.add("runtime", std::string("plain"));
   document.add("fidelity", report.fidelity);
+  document.add(NamedTable{.key = "rows", .table = rows_table(report), .mark = HeaderMark::Hash});
   document.add(NamedTable{
-      .key = "rows", .table = rows_table(report), .mark = HeaderMark::Hash});
-  document.add(NamedTable{.key = "runs",
-                          .table = runs_table(report),
-                          .is_apart = true,
-                          .mark = HeaderMark::Hash});
+      .key = "runs", .table = runs_table(report), .is_apart = true, .mark = HeaderMark::Hash});
   document.add(report.inputs);
   return document;
 }

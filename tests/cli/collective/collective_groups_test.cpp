@@ -89,8 +89,8 @@ TEST_CASE("groups of a file have starts, sizes and operations of their own", "[g
   const std::string notes = report["notes"].dump();
   REQUIRE(notes.find("gpus 0-7,8 are in several groups") == std::string::npos);
   REQUIRE(notes.find("gpus 0,8 are in several groups") != std::string::npos);
-  const auto csv = parse_csv(text_of_groups(
-      "all_reduce", {"--runtime", "plain", "--groups", file, "--format", "csv"}));
+  const auto csv = parse_csv(
+      text_of_groups("all_reduce", {"--runtime", "plain", "--groups", file, "--format", "csv"}));
   REQUIRE(csv.size() == 4);
   REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", file, "-b", "1M"}),
                       Catch::Matchers::StartsWith("--groups: expected no sizes beside it"));
@@ -100,20 +100,18 @@ TEST_CASE("what groups cannot do is refused", "[groups]") {
   using Catch::Matchers::Contains;
   REQUIRE_THROWS_WITH(text_of_groups("all_reduce", {"--groups", "8"}),
                       Contains("--groups: expected --runtime plain"));
-  REQUIRE_THROWS_WITH(
-      json_of_groups("all_reduce", {"--groups", "8", "--fidelity", "analytical"}),
-      "--groups: expected --fidelity flow or packet beside it, found analytical");
+  REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", "8", "--fidelity", "analytical"}),
+                      "--groups: expected --fidelity flow or packet beside it, found analytical");
   REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", "8", "--ranks", "8"}),
                       "--groups: expected without --ranks, found both");
   REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", "8", "--algo", "ring,tree"}),
                       "--algo: expected one algorithm with --groups, found \"ring,tree\"");
   const ScratchFolder folder;
-  const std::string file = folder.write(
-      "groups.yaml", "groups: [{ranks: 0-7, operation: all_gather, algorithm: tree}]");
+  const std::string file =
+      folder.write("groups.yaml", "groups: [{ranks: 0-7, operation: all_gather, algorithm: tree}]");
   REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", file}),
                       "group 0: expected an algorithm that can do all_gather, found tree");
-  const std::string nvls =
-      folder.write("nvls.yaml", "groups: [{ranks: 0-15, algorithm: nvls}]");
+  const std::string nvls = folder.write("nvls.yaml", "groups: [{ranks: 0-15, algorithm: nvls}]");
   REQUIRE_THROWS_WITH(
       json_of_groups("all_reduce", at_one_size({"--groups", nvls})),
       Contains("group 0: expected an algorithm that its ranks can run, found nvls: "));
