@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -39,19 +41,24 @@ struct JobFile {
 constexpr JobFile kWorkloadFile{.option = "workload", .folder = "workloads"};
 constexpr JobFile kModelFile{.option = "model", .folder = "workloads/models"};
 
-// The nearest candidates, at most `most`, the nearest first.
-std::vector<std::string> nearest_words(std::string_view word, std::vector<std::string> candidates,
-                                       std::size_t most) {
-  std::vector<std::string> near;
-  while (near.size() < most) {
-    const std::optional<std::string> nearest = nearest_word(word, candidates);
-    if (!nearest) {
-      break;
-    }
-    std::erase(candidates, *nearest);
-    near.push_back(*nearest);
+// At most `most` names that were perhaps meant: those a few letters away, the nearest first, then
+// those that begin alike.
+std::vector<std::string> names_like(std::string_view word, std::vector<std::string> names,
+                                    std::size_t most) {
+  constexpr std::ptrdiff_t kLeastPrefix = 3;
+  std::vector<std::string> like;
+  while (const std::optional<std::string> nearest = nearest_word(word, names)) {
+    std::erase(names, *nearest);
+    like.push_back(*nearest);
   }
-  return near;
+  const auto prefix = [&](const std::string& name) {
+    return std::ranges::mismatch(word, name).in1 - word.begin();
+  };
+  std::ranges::stable_sort(names, std::greater(), prefix);
+  std::ranges::copy_if(names, std::back_inserter(like),
+                       [&](const std::string& name) { return prefix(name) >= kLeastPrefix; });
+  like.resize(std::min(like.size(), most));
+  return like;
 }
 
 std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
@@ -71,7 +78,7 @@ std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
   }
   constexpr std::size_t kShownOfOwn = 4;
   std::vector<std::string> near;
-  for (const std::string& name : nearest_words(name_or_file, own, kShownOfOwn)) {
+  for (const std::string& name : names_like(name_or_file, own, kShownOfOwn)) {
     near.push_back(in_quotes(name));
   }
   if (const auto nearest = nearest_word(name_or_file, others)) {
