@@ -22,6 +22,7 @@
 #include "calibration/training/step_values.h"
 #include "calibration/training/training_case.h"
 #include "calibration/training/training_rows.h"
+#include "cli/collective/groups_file.h"
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
 #include "hw/control/control_profile.h"
@@ -116,6 +117,7 @@ std::vector<Kind> kinds() {
        })},
       {"traffic", "Flows over a cluster", schema_of<TrafficSpec>(traffic_fields)},
       {"flow-sizes", "A distribution of sizes of flows", schema_of<SizesFile>(sizes_fields)},
+      {"groups", "Communicators side by side", schema_of<GroupsFile>(groups_fields)},
       {"sweep", "A command over lists and ranges of its options", sweep_schema()},
       {"measured-transfers", "Measured bandwidths and latencies of links",
        schema_of<TransferMeasurements>([](Fields& fields, TransferMeasurements& measured) {

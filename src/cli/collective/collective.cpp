@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/collective/collective_groups.h"
 #include "cli/collective/collective_html.h"
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_nccl.h"
@@ -232,6 +233,12 @@ CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& 
 int run_collective_command(const OptionReader& reader, std::ostream& out) {
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
+  if (request.groups) {
+    const GroupsOutcome run = run_groups(request, log);
+    const Document document = with_effects(reader, document_of(run.report));
+    write_output(request.output, render(document, request.format), out);
+    return run.complete ? 0 : 1;
+  }
   CollectiveInputs inputs = load_collective_inputs(request, log);
   CollectiveOutcome run =
       request.nccl ? run_nccl(request, inputs, log) : run_plain(request, inputs, log);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "calibration/measured/comparison.h"
+#include "cli/collective/groups_file.h"
 #include "cli/common/common.h"
 #include "collectives/msccl/msccl_schedule.h"
 #include "collectives/placement/aggregation.h"
@@ -18,47 +19,6 @@
 
 namespace trainyard {
 namespace {
-
-Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes,
-                   spdlog::logger& log) {
-  Cluster cluster = load_cluster_inputs(request.inputs, log);
-  if (request.seed) {
-    cluster.routing.seed = *request.seed;
-  }
-  for (const std::string& setting : request.inputs.overrides.settings) {
-    notes.push_back("changed in the cluster: " + escaped(setting));
-  }
-  if (request.ranks) {
-    const std::size_t all = cluster.gpus.size();
-    keep_first_ranks(cluster, *request.ranks);
-    if (cluster.gpus.size() < all) {
-      notes.push_back(fmt::format("the first {} of the {} GPUs of the cluster take part",
-                                  cluster.gpus.size(), all));
-    }
-  }
-  if (!request.rank_list.empty()) {
-    const std::size_t all = cluster.gpus.size();
-    if (static_cast<std::size_t>(request.rank_list.back()) >= all) {
-      fail_option("ranks", fmt::format("ranks from 0 to {}", all - 1),
-                  std::to_string(request.rank_list.back()));
-    }
-    keep_ranks(std::vector(cluster.gpus), request.rank_list, cluster);
-    notes.push_back(fmt::format("{} of the {} GPUs of the cluster take part, on {}",
-                                cluster.gpus.size(), all, counted(cluster.nodes, "server")));
-  }
-  if (request.seed && cluster.nodes == 1) {
-    notes.push_back("--seed did not influence the result: one node does not use the fabric");
-  } else if (const auto why = traits(cluster.routing.policy).seedless;
-             request.seed && !why.empty()) {
-    notes.push_back(fmt::format("--seed did not influence the result: {}", why));
-  }
-  const auto ranks = static_cast<int>(cluster.gpus.size());
-  if (request.root >= ranks) {
-    fail_option("root", fmt::format("a rank from 0 to {}", ranks - 1),
-                std::to_string(request.root));
-  }
-  return cluster;
-}
 
 void check_table(const CollectiveRequest& request, const Cluster& cluster, MeasuredTable& table,
                  std::vector<std::string>& notes) {
@@ -237,6 +197,48 @@ std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request, con
 }
 
 }  // namespace
+
+Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes,
+                   spdlog::logger& log) {
+  Cluster cluster = load_cluster_inputs(request.inputs, log);
+  if (request.seed) {
+    cluster.routing.seed = *request.seed;
+  }
+  for (const std::string& setting : request.inputs.overrides.settings) {
+    notes.push_back("changed in the cluster: " + escaped(setting));
+  }
+  if (request.ranks) {
+    const std::size_t all = cluster.gpus.size();
+    keep_first_ranks(cluster, *request.ranks);
+    if (cluster.gpus.size() < all) {
+      notes.push_back(fmt::format("the first {} of the {} GPUs of the cluster take part",
+                                  cluster.gpus.size(), all));
+    }
+  }
+  if (!request.rank_list.empty()) {
+    const std::size_t all = cluster.gpus.size();
+    if (static_cast<std::size_t>(request.rank_list.back()) >= all) {
+      fail_option("ranks", fmt::format("ranks from 0 to {}", all - 1),
+                  std::to_string(request.rank_list.back()));
+    }
+    keep_ranks(std::vector(cluster.gpus), request.rank_list, cluster);
+    notes.push_back(fmt::format("{} of the {} GPUs of the cluster take part, gpus {}, on {}",
+                                cluster.gpus.size(), all, ranks_text(request.rank_list),
+                                counted(cluster.nodes, "server")));
+  }
+  if (request.seed && cluster.nodes == 1) {
+    notes.push_back("--seed did not influence the result: one node does not use the fabric");
+  } else if (const auto why = traits(cluster.routing.policy).seedless;
+             request.seed && !why.empty()) {
+    notes.push_back(fmt::format("--seed did not influence the result: {}", why));
+  }
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  if (request.root >= ranks) {
+    fail_option("root", fmt::format("a rank from 0 to {}", ranks - 1),
+                std::to_string(request.root));
+  }
+  return cluster;
+}
 
 void keep_first_ranks(Cluster& cluster, int ranks) {
   const auto all = static_cast<int>(cluster.gpus.size());

@@ -39,7 +39,10 @@ struct CollectiveInputs {
 [[nodiscard]] CollectiveInputs load_collective_inputs(const CollectiveRequest& request,
                                                       spdlog::logger& log);
 
-// The parts of it. Leaves the first `ranks` GPUs, node by node: of the last node perhaps a part.
+// The parts of it. The cluster, cut to the ranks that take part.
+[[nodiscard]] Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes,
+                                 spdlog::logger& log);
+// Leaves the first `ranks` GPUs, node by node: of the last node perhaps a part.
 void keep_first_ranks(Cluster& cluster, int ranks);
 // Those of the table unless the request has bounds or a step of its own; otherwise a sweep, within
 // the table's bounds where the request has none. Rounded as nccl-tests rounds for these ranks,

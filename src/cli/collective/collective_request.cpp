@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/collective/groups_file.h"
 #include "cli/common/log.h"
 #include "cli/common/plot.h"
 #include "sim/config_error.h"
@@ -85,11 +86,12 @@ void read_ranks(const OptionReader& reader, CollectiveRequest& request) {
     request.ranks = reader.integer("ranks", 1, 1'000'000);
     return;
   }
-  request.rank_list = index_list(text);
-  std::ranges::sort(request.rank_list);
-  const bool is_double = std::ranges::adjacent_find(request.rank_list) != request.rank_list.end();
-  if (request.rank_list.empty() || is_double) {
-    fail_option("ranks", "a number, or different ranks such as 0,8,16, 0-7 or 0-63:8", text);
+  request.rank_list = rising_ranks(text);
+  if (request.rank_list.empty()) {
+    fail_option("ranks",
+                "a number, or ranks that rise, such as 0,8,16, 0-7 or 0-63:8, as ranks are placed "
+                "in the order of GPUs (--root chooses where one starts)",
+                text);
   }
 }
 
@@ -123,6 +125,14 @@ Options collective_options() {
        Options{{"ranks", "N|LIST",
                 "GPUs that take part: the first N, or those of a list such as 0,8,16 or 0-63:8 "
                 "(default: all)"}},
+       Options{{"groups",
+                "N|:N|FILE",
+                "plain: communicators side by side on one network: groups of N ranks, N groups of "
+                "every Nth rank, or those of a file with ranks, operation, size, algorithm, start",
+                {.role = Role::Input,
+                 .needs = "runtime=plain fidelity=flow|packet",
+                 .excludes = "ranks matrix algo-file root against trace plot compare fingerprint "
+                             "report counters samples"}}},
        size_options(kSized),
        Options{
            {"matrix",
@@ -191,6 +201,10 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     request.nccl = read_nccl_request(reader, request.operation, *request.runtime.nccl);
   } else {
     read_algorithms(reader, request);
+  }
+  request.groups = reader.text("groups");
+  if (request.groups && request.algorithms.size() != 1 && !request.auto_algorithms) {
+    fail_option("algo", "one algorithm with --groups", *reader.text("algo"));
   }
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");

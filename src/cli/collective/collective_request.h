@@ -21,8 +21,9 @@ namespace trainyard {
 struct CollectiveRequest {
   Operation operation = Operation::AllReduce;
   InputNames inputs;
-  std::optional<int> ranks;    // The first ones of the cluster; otherwise all, or
-  std::vector<int> rank_list;  // these, in rising order.
+  std::optional<int> ranks;           // The first ones of the cluster; otherwise all, or
+  std::vector<int> rank_list;         // these, in rising order.
+  std::optional<std::string> groups;  // Communicators side by side (groups_file.h).
   std::optional<Bytes> min_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;

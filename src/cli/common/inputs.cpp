@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +41,26 @@ struct JobFile {
 constexpr JobFile kWorkloadFile{.option = "workload", .folder = "workloads"};
 constexpr JobFile kModelFile{.option = "model", .folder = "workloads/models"};
 
+// At most `most` names that were perhaps meant: those a few letters away, the nearest first, then
+// those that begin alike.
+std::vector<std::string> names_like(std::string_view word, std::vector<std::string> names,
+                                    std::size_t most) {
+  constexpr std::ptrdiff_t kLeastPrefix = 3;
+  std::vector<std::string> like;
+  while (const std::optional<std::string> nearest = nearest_word(word, names)) {
+    std::erase(names, *nearest);
+    like.push_back(*nearest);
+  }
+  const auto prefix = [&](const std::string& name) {
+    return std::ranges::mismatch(word, name).in1 - word.begin();
+  };
+  std::ranges::stable_sort(names, std::greater(), prefix);
+  std::ranges::copy_if(names, std::back_inserter(like),
+                       [&](const std::string& name) { return prefix(name) >= kLeastPrefix; });
+  like.resize(std::min(like.size(), most));
+  return like;
+}
+
 std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
                                     std::string_view name_or_file) {
   const std::vector<std::string> own = yaml_names_in(configs_folder() / kind.folder);
@@ -54,16 +76,17 @@ std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
     throw ConfigError(fmt::format("--{0}: expected a {0}, found the {1} {2}; use --{1} {2}",
                                   kind.option, other.option, name_or_file));
   }
+  constexpr std::size_t kShownOfOwn = 4;
   std::vector<std::string> near;
-  if (const auto nearest = nearest_word(name_or_file, own)) {
-    near.push_back(in_quotes(*nearest));
+  for (const std::string& name : names_like(name_or_file, own, kShownOfOwn)) {
+    near.push_back(in_quotes(name));
   }
   if (const auto nearest = nearest_word(name_or_file, others)) {
     near.push_back(fmt::format("--{} {}", other.option, *nearest));
   }
   throw ConfigError(
-      fmt::format("expected a file or one of the {} {}, found {}{}", kind.folder,
-                  fmt::join(own, ", "), in_quotes(name_or_file),
+      fmt::format("--{}: expected a file or one of the {} names in configs/{}, found {}{}",
+                  kind.option, own.size(), kind.folder, in_quotes(name_or_file),
                   near.empty() ? "" : fmt::format("; did you mean {}?", alternatives(near))));
 }
 

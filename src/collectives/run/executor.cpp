@@ -183,8 +183,12 @@ void Executor::record(std::uint32_t lane, const Step& step) {
 }
 
 SimTime Executor::finish_time() const {
+  return std::max(end(), network_.quiet_time());
+}
+
+SimTime Executor::end() const {
   CHECK(finished(), "the collective has not finished");
-  return std::max(last_end_, network_.quiet_time());
+  return last_end_;
 }
 
 std::optional<std::string> Executor::contract_violation() const {

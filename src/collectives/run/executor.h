@@ -55,6 +55,8 @@ class Executor final : private EventHandler {
   // When the last lane ended, or later where the network says that its links were not done
   // (Network::quiet_time). Only when finished.
   [[nodiscard]] SimTime finish_time() const;
+  // When the last lane ended. Only when finished.
+  [[nodiscard]] SimTime end() const;
 
   // The end-of-run contract: every lane at its end, and bytes sent = bytes received = what the
   // schedule says. Nothing, or what is wrong: who waits for whom.

@@ -4,7 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
@@ -180,6 +182,27 @@ PlacedSchedule placed_schedule(const Cluster& cluster, const Routing& routing,
   return placed;
 }
 
+// An executor that begins when its event comes.
+class LateExecutor final : private EventHandler {
+ public:
+  LateExecutor(Simulator& simulator, Network& network, const CommunicatorJob& job,
+               PlacedSchedule placed)
+      : EventHandler(simulator),
+        placed_(std::move(placed)),
+        executor_(simulator, network, *placed_.schedule, placed_.placement.nodes, job.job.size) {
+    simulator.schedule(job.start, *this, 0);
+  }
+
+  [[nodiscard]] const Executor& executor() const { return executor_; }
+  [[nodiscard]] int channels() const { return placed_.schedule->shape().channels; }
+
+ private:
+  void on_event(std::uint64_t /*token*/) override { executor_.start(); }
+
+  PlacedSchedule placed_;
+  Executor executor_;
+};
+
 }  // namespace
 
 std::optional<std::string> path_error(const Cluster& cluster, const CollectiveJob& job) {
@@ -243,6 +266,38 @@ std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
     }
   }
   return use_of(carried);
+}
+
+SharedRun run_together(const Cluster& cluster, std::span<const CommunicatorJob> jobs) {
+  CHECK(!jobs.empty(), "communicators to run");
+  const CollectiveJob& first = jobs.front().job;
+  CHECK(first.fidelity != Fidelity::Analytical, "an engine in which messages contend");
+  Routing routing(cluster.topology, cluster.routing);
+  Simulator simulator;
+  const auto network = make_network(first.fidelity, simulator, routing, first.packet);
+  Cluster group = cluster;
+  std::vector<std::unique_ptr<LateExecutor>> executors;
+  for (const CommunicatorJob& each : jobs) {
+    CHECK(each.job.schedule == nullptr, "an algorithm by name");
+    keep_ranks(cluster.gpus, each.ranks, group);
+    PlacedSchedule placed = placed_schedule(group, routing, each.job);
+    check_transfers(each.job, placed.placement.options, *placed.schedule);
+    executors.push_back(
+        std::make_unique<LateExecutor>(simulator, *network, each, std::move(placed)));
+  }
+  simulator.run();
+  SharedRun run{.fingerprint = simulator.fingerprint(),
+                .network = network->stats(),
+                .complaint = network->complaint()};
+  for (const auto& each : executors) {
+    run.channels.push_back(each->channels());
+    if (!run.complaint) {
+      const std::optional<std::string> violation = each->executor().contract_violation();
+      CHECK(!violation, *violation);
+      run.ends.push_back(each->executor().end());
+    }
+  }
+  return run;
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {

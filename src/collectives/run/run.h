@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,26 @@ struct TransferProgress {
 // run_collective(), for jobs without a schedule of their own.
 [[nodiscard]] std::vector<LinkUse> link_use_of(const Cluster& cluster, Routing& routing,
                                                const CollectiveJob& job);
+
+// A communicator beside others on one network.
+struct CommunicatorJob {
+  std::vector<int> ranks;  // Ranks of the cluster, each once, rising.
+  CollectiveJob job;       // Without a schedule, a trace and counters.
+  SimTime start = {};
+};
+
+struct SharedRun {
+  std::vector<SimTime> ends = {};  // When each is complete, in the order given.
+  std::vector<int> channels = {};
+  std::uint64_t fingerprint = 0;
+  NetworkStats network = {};
+  std::optional<std::string> complaint = {};  // See CollectiveResult; there are no ends then.
+};
+
+// Runs all at once on one network, each from its start; those that share GPUs do not wait for each
+// other. The engine and its options are those of the first, an engine in which messages contend.
+// Throws as run_collective() does.
+[[nodiscard]] SharedRun run_together(const Cluster& cluster, std::span<const CommunicatorJob> jobs);
 
 // Why the job cannot run though the cluster has what its algorithm needs: the first two of its
 // partners between which no path leads. Looks at every connection, so ask only where

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/timing/wiring.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <set>
@@ -8,6 +10,7 @@
 
 #include "network/flow/max_min.h"
 #include "sim/check.h"
+#include "sim/config_error.h"
 #include "sim/ids.h"
 #include "topology/graph/path.h"
 
@@ -328,7 +331,17 @@ int Wiring::find_sending_rank(int from, int relay) {
 void Wiring::append_route(const ConnectionSpec& pair, std::vector<LinkId>& path) {
   std::vector<LinkId> part;
   if (!routing_.route(pair.source, pair.target, pair.flow_label, part, 0, pair.nic_turns)) {
-    throw_unreachable(cluster_.topology, pair.source, pair.target);
+    const Topology& topology = cluster_.topology;
+    const Node& source = topology.node(pair.source);
+    const Node& target = topology.node(pair.target);
+    if (source.kind == NodeKind::Nic && target.kind == NodeKind::Nic) {
+      throw ConfigError(fmt::format(
+          "no path leads from {} to {}, between which NCCL has a channel: it takes any NIC to "
+          "reach any other; join them by a switch, give each server one NIC (of several ports), or "
+          "use --runtime plain",
+          source.name, target.name));
+    }
+    throw_unreachable(topology, pair.source, pair.target);
   }
   path.insert(path.end(), part.begin(), part.end());
 }

@@ -201,6 +201,8 @@ TEST_CASE("ranks of a list take part, on the servers that have them") {
   REQUIRE(inputs.cluster.server_gpus == std::vector<int>{1, 2, 1});
   REQUIRE(inputs.cluster.topology.node(inputs.cluster.gpus[0]).name == "server0/gpu1");
   REQUIRE(inputs.cluster.topology.node(inputs.cluster.gpus[3]).name == "server3/gpu7");
+  REQUIRE(
+      has_note(inputs, "4 of the 32 GPUs of the cluster take part, gpus 1,9-10,31, on 3 servers"));
   request.rank_list = {0, 32};
   REQUIRE_THROWS_WITH(inputs_for(request), "--ranks: expected ranks from 0 to 31, found \"32\"");
 }

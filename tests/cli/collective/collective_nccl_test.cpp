@@ -153,6 +153,21 @@ TEST_CASE("the number of threads never changes a result of NCCL's model", "[nccl
   }
 }
 
+TEST_CASE("NICs that only some NICs reach are refused with what to do", "[nccl]") {
+  const ScratchFolder folder;
+  const std::string file = folder.write(
+      "cabled.yaml",
+      "name: c\nsource: s\nnodes: 3\nserver: {template: pcie, gpu: L40S, gpus: 1, nic: "
+      "ConnectX-7-200G, nics: 2, cpu: EPYC-Rome}\nfabric: {template: graph, cable: 3 m, links: ["
+      "{from: server0/nic0, to: server1/nic1}, {from: server1/nic0, to: server2/nic1}, "
+      "{from: server2/nic0, to: server0/nic1}]}\n");
+  std::ostringstream out;
+  const std::vector<std::string> arguments{"all_reduce", "--runtime", "nccl", "--cluster", file};
+  REQUIRE_THROWS_WITH(run_command(collective_command(), arguments, out),
+                      Catch::Matchers::Contains("between which NCCL has a channel") &&
+                          Catch::Matchers::EndsWith("or use --runtime plain"));
+}
+
 TEST_CASE("clusters that NCCL's model cannot take are refused in one line", "[nccl]") {
   REQUIRE_THROWS_WITH(json_of("all_reduce", {"--ranks", "1"}),
                       Equals("a communicator: expected at least two ranks, found 1"));

@@ -89,6 +89,17 @@ TEST_CASE("every option of a request is read") {
   REQUIRE(request.against_other_ranks);
 }
 
+TEST_CASE("ranks of a list rise, as they are placed in the order of GPUs") {
+  REQUIRE(with("all_reduce", {"--ranks", "0,8-10"}).rank_list == std::vector<int>{0, 8, 9, 10});
+  for (const std::string list : {"8,0", "0,0", "0-3,2", "1-", "4:2"}) {
+    REQUIRE_THROWS_WITH(
+        with("all_reduce", {"--ranks", list}),
+        "--ranks: expected a number, or ranks that rise, such as 0,8,16, 0-7 or 0-63:8, as ranks "
+        "are placed in the order of GPUs (--root chooses where one starts), found \"" +
+            list + "\"");
+  }
+}
+
 TEST_CASE("a request that would silently change nothing is refused") {
   REQUIRE_THROWS_WITH(with("all_reduce", {"--root", "0"}),
                       "--root: expected operation broadcast, reduce, scatter or gather beside it, "

@@ -64,10 +64,17 @@ TEST_CASE("a wrong name is answered with the nearest workload and model", "[cli]
   REQUIRE(find_model("qwen2.5-7b").filename() == "qwen2.5-7b.yaml");
   REQUIRE_THROWS_WITH(
       find_model("qwen2.5-7"),
-      Catch::Matchers::EndsWith("found \"qwen2.5-7\"; did you mean \"qwen2.5-7b\"?"));
+      Catch::Matchers::StartsWith("--model: expected a file or one of the ") &&
+          Catch::Matchers::EndsWith(
+              " names in configs/workloads/models, found \"qwen2.5-7\"; did you mean "
+              "\"qwen2.5-7b\", \"qwen2.5-3b\", \"qwen2.5-72b\" or \"qwen2.5-0.5b\"?"));
+  REQUIRE_THROWS_WITH(find_model("llama-4"),
+                      Catch::Matchers::Contains("; did you mean \"llama-4-maverick\", "
+                                                "\"llama-4-scout\", \"llama-"));
   REQUIRE_THROWS_WITH(find_model("mixtral-8x7"),
                       Catch::Matchers::EndsWith("found \"mixtral-8x7\"; did you mean "
-                                                "\"mixtral-8x7b\" or --workload mixtral-8x7b?"));
+                                                "\"mixtral-8x7b\", \"mixtral-8x22b\" or "
+                                                "--workload mixtral-8x7b?"));
   REQUIRE_THROWS_WITH(find_model("no such model at all"),
                       Catch::Matchers::EndsWith("found \"no such model at all\""));
 }

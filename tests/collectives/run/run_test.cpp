@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -396,6 +398,70 @@ TEST_CASE("rings over an idle torus have twice the bandwidth of a link") {
     job.algorithm = &kHalvingDoubling;
     REQUIRE(bus_bandwidth(cluster, job) < bandwidth);
   }
+}
+
+CommunicatorJob pair_job(int first, int second, Bytes size, SimTime start = {}) {
+  return {.ranks = {first, second},
+          .job = {.operation = Operation::SendReceive, .algorithm = &kDirect, .size = size},
+          .start = start};
+}
+
+TEST_CASE("a communicator of all ranks takes what the collective takes by itself", "[groups]") {
+  const Cluster cluster = load("dgx-h100", 2);
+  std::vector<int> all(16);
+  std::iota(all.begin(), all.end(), 0);
+  for (const Fidelity fidelity : {Fidelity::Flow, Fidelity::Packet}) {
+    for (const Algorithm algorithm : {&kRing, &kTree, &kHierarchical}) {
+      INFO(to_string(fidelity) << " " << to_string(algorithm));
+      const CollectiveJob job{.algorithm = algorithm, .size = 4_MiB, .fidelity = fidelity};
+      const SharedRun run = run_together(cluster, std::vector<CommunicatorJob>{{all, job}});
+      const CollectiveResult alone = run_collective(cluster, job);
+      REQUIRE(run.ends == std::vector{alone.time});
+      REQUIRE(run.channels == std::vector{alone.channels});
+      REQUIRE(run.network.messages == alone.network.messages);
+    }
+  }
+}
+
+TEST_CASE("communicators on links of their own do not see each other", "[groups]") {
+  const Cluster cluster = load("dgx-h100", 2);
+  std::vector<CommunicatorJob> jobs;
+  for (const int first : {0, 8}) {  // The servers.
+    std::vector<int> ranks(8);
+    std::iota(ranks.begin(), ranks.end(), first);
+    jobs.push_back({.ranks = ranks, .job = {.size = first == 0 ? 3_MiB : 64_MiB}});
+  }
+  jobs.push_back(pair_job(0, 8, 16_MiB));  // Rails, each with its own NICs.
+  jobs.push_back(pair_job(1, 9, 5_MiB, microseconds(7)));
+  const SharedRun run = run_together(cluster, jobs);
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    INFO(index);
+    const SharedRun alone = run_together(cluster, std::span(&jobs[index], 1));
+    REQUIRE(run.ends[index] == alone.ends.front());
+  }
+}
+
+// Of the bytes of all that share the link, each has an equal share of the rate at any time.
+TEST_CASE("communicators that share NICs share their rate while they overlap", "[groups]") {
+  const Cluster cluster = load("dgx-h100", 2);
+  const auto ends_of = [&](const std::vector<CommunicatorJob>& jobs) {
+    return run_together(cluster, jobs).ends;
+  };
+  const SimTime one = ends_of({pair_job(0, 8, 64_MiB)}).front();
+  const SimTime twice = ends_of({pair_job(0, 8, 128_MiB)}).front();
+  const auto both = ends_of({pair_job(0, 8, 64_MiB), pair_job(0, 8, 64_MiB)});
+  REQUIRE(both[0] == both[1]);
+  REQUIRE(both[0] / twice == Approx(1.0).epsilon(1e-9));
+  // The second begins when half of the first is sent: the first then takes as long again as it
+  // had taken for half, twice; the second half of its bytes has the whole rate.
+  const SimTime byte_time = twice - one;
+  const SimTime half(byte_time.picoseconds() / 2);
+  const SimTime latency = one - byte_time;
+  const auto late = ends_of({pair_job(0, 8, 64_MiB), pair_job(0, 8, 64_MiB, half)});
+  REQUIRE((late[0] - latency) / byte_time == Approx(1.5).epsilon(1e-6));
+  REQUIRE((late[1] - latency) / byte_time == Approx(2.0).epsilon(1e-6));
+  const auto after = ends_of({pair_job(0, 8, 64_MiB), pair_job(0, 8, 64_MiB, one)});
+  REQUIRE(after == std::vector{one, one + one});
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// `trainyard collective --groups`: several communicators at once on one network, and each alone.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include "cli/collective/collective_request.h"
+#include "report/results/groups_report.h"
+
+namespace trainyard {
+
+struct GroupsOutcome {
+  GroupsReport report;
+  bool complete = true;  // Whether all runs were.
+};
+
+// Throws ConfigError.
+[[nodiscard]] GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log);
+
+}  // namespace trainyard
