@@ -115,7 +115,8 @@ Coverage coverage_of(const TrainingScore& score, const StepIntervals& intervals,
       continue;
     }
     for (const ScoredStep& step : source.steps) {
-      const PredictionKind kind{.is_measured = is_measured, .has_experts = step.has_experts};
+      const PredictionKind kind{.is_measured = is_measured && source.is_measured,
+                                .has_experts = step.has_experts};
       if (!intervals.has(kind)) {
         continue;
       }

@@ -45,6 +45,7 @@ class StepIntervals {
 };
 
 // Rows of `score` that lie in the intervals, of one generation or, where it is empty, of all.
+// `is_measured`: those of sources whose kernels were measured are taken as such.
 [[nodiscard]] Coverage coverage_of(const TrainingScore& score, const StepIntervals& intervals,
                                    bool is_measured, std::string_view generation = "");
 

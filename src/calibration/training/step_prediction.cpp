@@ -3,9 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "parallelism/lowering/step_graph.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "parallelism/workload/workload.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -27,6 +30,20 @@ void use_gpus(Cluster& cluster, const TrainingRun& run) {
 // group below a PCIe switch takes the first of two NICs there (nccl/machine/machine.cpp).
 constexpr nccl::Version kMeasuredVersion = nccl::Version::V2_28;
 
+// NCCL, where it runs: plain rings stand in for it on GPUs that are not NVIDIA's, as in
+// `trainyard step`.
+std::optional<ClusterTimes::Nccl> runtime_on(const Cluster& cluster,
+                                             const StepConstants& constants) {
+  for (const GpuModel* const gpu : gpu_kinds(cluster).models) {
+    if (!gpu->compute_capability) {
+      return std::nullopt;
+    }
+  }
+  return ClusterTimes::Nccl{.profile = constants.profile,
+                            .version = kMeasuredVersion,
+                            .searches = constants.searches.get()};
+}
+
 }  // namespace
 
 StepConstants::StepConstants(const std::filesystem::path& configs, const Catalogue& gpus_and_links)
@@ -36,13 +53,19 @@ StepConstants::StepConstants(const std::filesystem::path& configs, const Catalog
       rates(GpuRates::load(configs / "hardware" / "gpu-rates.yaml")),
       searches(std::make_unique<nccl::SearchMemory>()) {}
 
+bool StepConstants::are_measured(const LoadedTrainingCase& loaded) const {
+  return std::ranges::all_of(loaded.rows, [&](const TrainingCaseRow& row) {
+    if (!row.run) {
+      return true;
+    }
+    const auto gpu = catalogue.gpus().find(row.run->gpu);
+    return gpu == catalogue.gpus().end() || rates.are_measured(gpu->second);
+  });
+}
+
 StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
     : cluster(std::move(built)),
-      times(cluster,
-            ClusterTimes::Nccl{.profile = constants.profile,
-                               .version = kMeasuredVersion,
-                               .searches = constants.searches.get()},
-            Fidelity::Flow) {}
+      times(cluster, runtime_on(cluster, constants), Fidelity::Flow) {}
 
 StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,
                                                     const TrainingRun& run) {

@@ -26,6 +26,8 @@ namespace trainyard {
 struct StepConstants {
   // `configs`: the folder of that name. Throws ConfigError.
   StepConstants(const std::filesystem::path& configs, const Catalogue& gpus_and_links);
+  // Whether there are rates of kernels on the GPUs of all rows that are predicted.
+  [[nodiscard]] bool are_measured(const LoadedTrainingCase& loaded) const;
 
   std::filesystem::path folder;
   const Catalogue& catalogue;

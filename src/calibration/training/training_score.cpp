@@ -113,6 +113,7 @@ TrainingScore score_of(std::vector<SourceScore> cases) {
     SourceScore& source = merged[{one.name, one.generation}];
     source.name = one.name;
     source.generation = one.generation;
+    source.is_measured = source.is_measured && one.is_measured;
     merge(one.status, source.status);
     merge(one.missing, source.missing);
     std::move(one.steps.begin(), one.steps.end(), std::back_inserter(source.steps));
@@ -125,8 +126,10 @@ TrainingScore score_of(std::vector<SourceScore> cases) {
     score.sources.push_back(std::move(source));
   }
   for (const SourceScore& source : score.sources) {
-    add(score.dense, source.dense);
-    add(score.experts, source.experts);
+    if (source.is_measured) {
+      add(score.dense, source.dense);
+      add(score.experts, source.experts);
+    }
     add(score.dense_by_generation[source.generation], source.dense);
     add(score.experts_by_generation[source.generation], source.experts);
     merge(source.status, score.status);

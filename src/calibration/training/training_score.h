@@ -55,6 +55,8 @@ struct UnscoredRow {
 struct SourceScore {
   std::string name;
   std::string generation;
+  // Kernels of its GPUs were measured; a source without is not in the means over all.
+  bool is_measured = true;
   // Rows of the case by what is known of them.
   std::map<TrainingRowStatus, std::size_t> status = {};
   std::map<std::string, std::size_t> missing = {};  // Rows that lack a field, by its key.

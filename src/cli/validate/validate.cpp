@@ -11,6 +11,8 @@
 #include <numeric>
 #include <optional>
 #include <ostream>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -234,6 +236,22 @@ void write_ledger(const Request& request, ValidationReport& report) {
   }
 }
 
+// How well the wide intervals hold on GPUs whose kernels nobody measured.
+void note_unmeasured(const StepIntervals& intervals, TrainingReport& report) {
+  std::set<std::string> generations;
+  for (const SourceScore& source : report.score.sources) {
+    if (!source.is_measured) {
+      generations.insert(source.generation);
+    }
+  }
+  for (const std::string& generation : generations) {
+    const Coverage coverage = coverage_of(report.score, intervals, true, generation);
+    report.notes.push_back(fmt::format(
+        "{}: no kernel was measured, {} of {} rows lie in the intervals of such GPUs", generation,
+        coverage.inside, coverage.rows));
+  }
+}
+
 int run_training(const OptionReader& reader, const Request& request,
                  const std::vector<std::filesystem::path>& files, std::ostream& out) {
   if (reader.given("ledger")) {
@@ -266,8 +284,9 @@ int run_training(const OptionReader& reader, const Request& request,
     report.notes.emplace_back("predicted by the graph: budgets are of the closed forms");
   } else if (fitting == StepFitting::None) {
     hold_against_budgets(request, seen_budgets(report.score), report);
+    const StepIntervals intervals = StepIntervals::load(step_intervals_file());
+    note_unmeasured(intervals, report);
     if (request.budgets && request.only.empty()) {
-      const StepIntervals intervals = StepIntervals::load(step_intervals_file());
       hold_against_intervals(request, coverage_of(report.score, intervals, true), report);
     }
   }

@@ -178,7 +178,9 @@ TrainingReport validate_steps(const TrainingValidationRequest& request,
   CasePredictions predictions(constants, request.method);
   const StepPredictor shipped = predictor_of(predictions, {.rates = constants.rates});
   TrainingReport report = score_cases(request, cases, [&](const LoadedTrainingCase& loaded) {
-    return score_case(loaded, shipped);
+    SourceScore source = score_case(loaded, shipped);
+    source.is_measured = constants.are_measured(loaded);
+    return source;
   });
   if (fitting == StepFitting::LeaveOneOut) {
     leave_generations_out(request, cases, StepPriors::load(priors, constants.rates), constants,

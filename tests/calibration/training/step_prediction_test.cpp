@@ -53,6 +53,28 @@ TEST_CASE("a measured step is predicted in parts that add up", "[training]") {
               .time > step.time);
 }
 
+TEST_CASE("steps on other accelerators run plain rings and are known as not measured",
+          "[training]") {
+  const Catalogue catalogue = Catalogue::load(kConfigsFolder / "hardware");
+  const StepConstants constants(kConfigsFolder, catalogue);
+  const LoadedTrainingCase tpu = shipped_case("tpu-v6e-8");
+  REQUIRE_FALSE(constants.are_measured(tpu));
+  REQUIRE(constants.are_measured(shipped_case("bert-a100")));
+  REQUIRE_FALSE(constants.are_measured(shipped_case("bert-v100")));
+  const StepValues values{.rates = constants.rates};
+  const TrainingRun& run = first_run(tpu);
+  const StepTime step = StepPrediction(constants).predict(tpu.item, run, values);
+  // Products alone take six operations for each token and each of seven billion weights.
+  const GpuModel& chip = catalogue.gpus().at("TPU-v6e");
+  const double operations = 6.0 * 7e9 * 3 * 8192;
+  REQUIRE(step.time.seconds() > operations / chip.peak.at("bf16").value.flops_per_second());
+  REQUIRE(step.parts.total() == step.time);
+  // Rates without its own are the same ones, as it has none.
+  REQUIRE(StepPrediction(constants)
+              .predict(tpu.item, run, {.rates = constants.rates, .leaves_out_own = true})
+              .time == step.time);
+}
+
 TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]") {
   const Catalogue catalogue = Catalogue::load(kConfigsFolder / "hardware");
   const StepConstants constants(kConfigsFolder, catalogue);

@@ -98,6 +98,19 @@ TEST_CASE("each source weighs the same in a summary", "[training]") {
   REQUIRE(score.experts.sources == 0);
 }
 
+TEST_CASE("a source whose GPUs have no measured kernels is not in the means", "[training]") {
+  const LoadedTrainingCase known = case_of("k", TrainingHalf::None, {row_with("a", 1.0, false)});
+  LoadedTrainingCase other = case_of("o", TrainingHalf::None, {row_with("b", 1.0, false)});
+  other.item.generation = "tpu";
+  SourceScore unmeasured = score_case(other, times(2.0));
+  unmeasured.is_measured = false;
+  const TrainingScore score = score_of({score_case(known, times(1.1)), unmeasured});
+  REQUIRE(score.dense.sources == 1);
+  REQUIRE(score.dense.bias == Approx(std::log(1.1)));
+  REQUIRE(score.dense_by_generation.at("tpu").bias == Approx(std::log(2.0)));
+  REQUIRE(score.predicted() == 2);
+}
+
 TEST_CASE("cases of one source are one source", "[training]") {
   const LoadedTrainingCase one = case_of("s", TrainingHalf::None, {row_with("a", 1.0, false)});
   const LoadedTrainingCase two = case_of("s", TrainingHalf::None, {row_with("b", 1.0, false)});
