@@ -326,7 +326,8 @@ CompressionTimes StepModel::compression(std::size_t rank) const {
   if (!plan_.compression) {
     return max;
   }
-  for (const int kind : kinds_by_place(plan_, job_.kind_of_rank)[rank]) {
+  const std::vector<std::vector<int>> kinds = kinds_by_place(plan_, job_.kind_of_rank);
+  for (const int kind : kinds[rank]) {
     const CompressionTimes times = compression_times(parameters_[rank], plan_, job_.software,
                                                      OperatorTimes(on_kind(job_, kind).rates));
     max = times.before + times.behind > max.before + max.behind ? times : max;

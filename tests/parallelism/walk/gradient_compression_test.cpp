@@ -108,7 +108,7 @@ TEST_CASE("top-k gathers values with their places from every rank", "[gradient-c
   const CompressionCase test({.method = CompressionMethod::TopK, .ratio = 0.01});
   const std::int64_t kept = (test.all().dense + 99) / 100;
   REQUIRE(test.calls().size() == 1);
-  const GroupCall& call = test.calls().front();
+  const GroupCall call = test.calls().front();
   REQUIRE(call.operation == Operation::AllGather);
   require_elements(call, kept * kDataRanks);
   REQUIRE(call.element_bytes == 4 + 4);
