@@ -20,22 +20,20 @@ namespace {
 
 using Jobs = std::vector<CommunicatorJob>;
 
+// Without a choice, that of a training step, or of a barrier the first that can do it.
 Algorithm algorithm_of(const CollectiveRequest& request, const GroupSpec& group,
                        Operation operation) {
-  if (group.algorithm || request.auto_algorithms) {
-    const Algorithm algorithm = group.algorithm.value_or(default_algorithm(operation));
-    if (!supports(algorithm, operation)) {
-      throw ConfigError(fmt::format("group {}: expected an algorithm that can do {}, found {}",
-                                    group.name, to_string(operation), to_string(algorithm)));
-    }
-    return algorithm;
+  Algorithm algorithm = default_algorithm(operation);
+  if (group.algorithm) {
+    algorithm = *group.algorithm;
+  } else if (!request.auto_algorithms) {
+    algorithm = request.algorithms.front();
+  } else if (!supports(algorithm, operation)) {
+    algorithm = algorithms_for(operation).front();
   }
-  const Algorithm algorithm = request.algorithms.front();
   if (!supports(algorithm, operation)) {
-    throw ConfigError(
-        fmt::format("--algo: expected an algorithm that can do {} of group {}, found "
-                    "{}",
-                    to_string(operation), group.name, to_string(algorithm)));
+    throw ConfigError(fmt::format("group {}: expected an algorithm that can do {}, found {}",
+                                  group.name, to_string(operation), to_string(algorithm)));
   }
   return algorithm;
 }
@@ -46,8 +44,8 @@ CommunicatorJob job_of(const CollectiveRequest& request, const GroupSpec& group,
   const Bytes aligned = aligned_size(operation, group.size.value_or(size), ranks);
   if (aligned == Bytes(0) && operation != Operation::Barrier) {
     throw ConfigError(
-        fmt::format("group {}: expected at least {} bytes, 16 for each rank, found {}", group.name,
-                    16 * ranks, to_string(group.size.value_or(size))));
+        fmt::format("group {}: expected at least {} bytes (-b), 16 for each rank, found {}",
+                    group.name, 16 * ranks, to_string(group.size.value_or(size))));
   }
   return {.ranks = group.ranks,
           .job = {.operation = operation,

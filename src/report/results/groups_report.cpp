@@ -62,9 +62,8 @@ Document document_of(const GroupsReport& report) {
   document.add("cluster", report.cluster);
   document.add("runtime", std::string("plain"));
   document.add("fidelity", report.fidelity);
-  document.add(NamedTable{.key = "rows", .table = rows_table(report), .mark = HeaderMark::Hash});
-  document.add(NamedTable{
-      .key = "runs", .table = runs_table(report), .is_apart = true, .mark = HeaderMark::Hash});
+  document.add(NamedTable{.key = "rows", .table = rows_table(report)});
+  document.add(NamedTable{.key = "runs", .table = runs_table(report), .is_apart = true});
   document.add(report.inputs);
   return document;
 }

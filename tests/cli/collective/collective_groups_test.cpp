@@ -109,8 +109,11 @@ TEST_CASE("what groups cannot do is refused", "[groups]") {
   const ScratchFolder folder;
   const std::string file =
       folder.write("groups.yaml", "groups: [{ranks: 0-7, operation: all_gather, algorithm: tree}]");
-  REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", file}),
+  REQUIRE_THROWS_WITH(json_of_groups("all_reduce", at_one_size({"--groups", file})),
                       "group 0: expected an algorithm that can do all_gather, found tree");
+  REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", file}),
+                      "group 0: expected at least 128 bytes (-b), 16 for each rank, found 8B");
+  REQUIRE(json_of_groups("barrier", {"--groups", "8"})["rows"][0]["algorithm"] == "dissemination");
   const std::string nvls = folder.write("nvls.yaml", "groups: [{ranks: 0-15, algorithm: nvls}]");
   REQUIRE_THROWS_WITH(
       json_of_groups("all_reduce", at_one_size({"--groups", nvls})),

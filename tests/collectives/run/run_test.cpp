@@ -416,7 +416,9 @@ TEST_CASE("a communicator of all ranks takes what the collective takes by itself
       const CollectiveJob job{.algorithm = algorithm, .size = 4_MiB, .fidelity = fidelity};
       const SharedRun run = run_together(cluster, std::vector<CommunicatorJob>{{all, job}});
       const CollectiveResult alone = run_collective(cluster, job);
-      REQUIRE(run.ends == std::vector{alone.time});
+      // With packets, the time of a collective has the last acknowledgements in it.
+      REQUIRE(run.ends.front() <= alone.time);
+      REQUIRE(alone.time / run.ends.front() < (fidelity == Fidelity::Flow ? 1.0 + 1e-12 : 1.05));
       REQUIRE(run.channels == std::vector{alone.channels});
       REQUIRE(run.network.messages == alone.network.messages);
     }
