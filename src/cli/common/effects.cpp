@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -99,26 +100,57 @@ std::string result_with(const Command& command, const OptionValues& values) {
   return result;
 }
 
+// Whether a run without it has the same value for it.
 bool is_default(const OptionReader& reader, const GivenThing& thing) {
-  const Option& row = *reader.command().find(thing.option);
-  return !row.traits.choices.empty() && !reader.command().is_argument(row.name) &&
-         choices_of(reader, row.name).front() == reader.text(row.name);
+  if (reader.command().find(thing.option)->traits.choices.empty()) {
+    return false;
+  }
+  OptionReader without(reader.command(), thing.others);
+  try {
+    check_rules(without);
+  } catch (const ConfigError&) {
+    return false;
+  }
+  assume_runtime(without);
+  return without.chosen(thing.option) == reader.chosen(thing.option);
 }
 
-std::vector<std::string> effect_notes(const OptionReader& reader, const std::string& result) {
+// Returns the things that are known to be idle without a run: they have the value of their default,
+// and the command could not tell.
+std::vector<GivenThing> idle_defaults(const OptionReader& reader) {
+  const std::set<std::string, std::less<>> told_apart = reader.reads();
+  std::vector<GivenThing> idle = given_things(reader);
+  std::erase_if(idle, [&](const GivenThing& thing) {
+    return told_apart.contains(thing.option) || !is_default(reader, thing);
+  });
+  return idle;
+}
+
+// Returns those without which a run has the same result.
+std::vector<GivenThing> idle_in_runs(const OptionReader& reader, const std::string& result) {
   const std::vector<GivenThing> things = given_things(reader);
   std::vector<std::string> results(things.size());
   run_tasks(things.size(), 0, "effects of options", [&](std::size_t index) {
     results[index] = result_with(reader.command(), things[index].others);
   });
-  std::vector<std::string> notes;
+  std::vector<GivenThing> idle;
   for (std::size_t index = 0; index < things.size(); ++index) {
     if (results[index] == result) {
-      notes.push_back(fmt::format("{} did not change the result{}", escaped(things[index].text),
-                                  is_default(reader, things[index]) ? ": it is the default" : ""));
+      idle.push_back(things[index]);
     }
   }
-  return notes;
+  return idle;
+}
+
+// Returns one note for all; nothing where there are none.
+std::vector<std::string> idle_note(const OptionReader& reader,
+                                   const std::vector<GivenThing>& idle) {
+  std::vector<std::string> texts;
+  for (const GivenThing& thing : idle) {
+    texts.push_back(escaped(thing.text) + (is_default(reader, thing) ? " (the default)" : ""));
+  }
+  return texts.empty() ? std::vector<std::string>()
+                       : std::vector{fmt::format("without effect: {}", fmt::join(texts, ", "))};
 }
 
 }  // namespace
@@ -126,9 +158,9 @@ std::vector<std::string> effect_notes(const OptionReader& reader, const std::str
 Option effects_option(std::string_view needs) {
   return {"effects",
           "NAME",
-          "off (the default), or on: name the options, keys and variables given that did not "
-          "change the result; a run for each",
-          {.role = Role::Result, .choices = "off|on", .needs = needs}};
+          "name what was given and did not change the result: auto (the default), options equal to "
+          "their default; on, every option, key and variable, by a run for each; off, nothing",
+          {.role = Role::Result, .choices = "auto|on|off", .needs = needs}};
 }
 
 std::vector<GivenThing> given_things(const OptionReader& reader) {
@@ -161,13 +193,14 @@ Document with_effects(const OptionReader& reader, Document document) {
     *result = result_of(document);
     return document;
   }
-  if (reader.word("effects") == "off") {
-    return document;
-  }
-  const std::vector<std::string> notes = effect_notes(reader, result_of(document));
+  const std::string mode = reader.word("effects");
+  const std::vector<std::string> notes =
+      mode == "on"     ? idle_note(reader, idle_in_runs(reader, result_of(document)))
+      : mode == "auto" ? idle_note(reader, idle_defaults(reader))
+                       : std::vector<std::string>();
   const bool is_csv = reader.given("format") ? reader.word("format") == "csv"
                                              : reader.text("output").value_or("").ends_with(".csv");
-  if (is_csv && reader.command().find("log-level") != nullptr) {
+  if (is_csv && mode == "on" && reader.command().find("log-level") != nullptr) {
     spdlog::logger log = make_logger(reader);
     log_warnings(log, notes);
   }

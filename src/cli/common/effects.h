@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// --effects: which of the options, keys and variables given did not change the result. Each is left
-// out of a run of its own, and the results are compared, so that no model has to know what does
-// nothing where.
+// --effects: which of the options, keys and variables given did not change the result. With `on`,
+// each is left out of a run of its own, and the results are compared, so that no model has to know
+// what does nothing where. With `auto`, no run is added: named is what equals its default where the
+// command read no more of it than its choice, so that it cannot have changed anything.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ namespace trainyard {
 // `needs`: the forms that have notes, where others have none.
 [[nodiscard]] Option effects_option(std::string_view needs = "");
 
-// Returns the document with a note on each thing given that did not change it, where --effects asks
-// for that; CSV, which has no notes, has them as warnings. Commands render what this returns. In a
+// Returns the document with one note on all things given that did not change it, as far as --effects
+// asks for that; CSV, which has no notes, has that of `on` as a warning. Commands render what this returns. In a
 // run that is looked at, it hands the result to who looks.
 [[nodiscard]] Document with_effects(const OptionReader& reader, Document document);
 

@@ -181,7 +181,7 @@ bool holds(const OptionReader& reader, std::string_view condition);
 // its reader will refuse.
 std::optional<std::string> standing(const OptionReader& reader, std::string_view name) {
   const std::vector<std::string> words = choices_of(reader, name);
-  const std::string value = reader.text(name).value_or(words.front());
+  const std::string value = reader.chosen(name);
   return std::ranges::find(words, value) != words.end() ? std::optional(value) : std::nullopt;
 }
 
@@ -360,6 +360,7 @@ int run_command(const Command& command, std::span<const std::string> arguments, 
     return 0;
   }
   assume_runtime(reader);
+  reader.forget_reads();
   return command.run(reader, out);
 }
 

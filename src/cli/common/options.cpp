@@ -59,10 +59,12 @@ void fail_option(std::string_view name, std::string_view expected, std::string_v
 }
 
 bool OptionReader::given(std::string_view name) const {
+  reads_.emplace(name);
   return values_.contains(name);
 }
 
 std::optional<std::string> OptionReader::text(std::string_view name) const {
+  reads_.emplace(name);
   const auto found = values_.find(name);
   return found != values_.end() ? std::optional(found->second.front()) : std::nullopt;
 }
@@ -109,7 +111,7 @@ std::optional<Bytes> OptionReader::message_size(std::string_view name) const {
 
 std::size_t OptionReader::choice(std::string_view name) const {
   const std::vector<std::string> choices = choices_of(*this, name);
-  const std::string value = text(name).value_or(choices.front());
+  const std::string value = chosen(name);
   const auto found = std::ranges::find(choices, value);
   if (found == choices.end()) {
     fail_option(name, alternatives(choices), value, choices);
@@ -118,7 +120,7 @@ std::size_t OptionReader::choice(std::string_view name) const {
 }
 
 void OptionReader::assume(std::string_view name, std::string value, std::string reason) {
-  CHECK(!given(name), "what is given is not assumed");
+  CHECK(!values_.contains(name), "what is given is not assumed");
   values_[std::string(name)] = {std::move(value)};
   reasons_[std::string(name)] = std::move(reason);
 }
@@ -132,7 +134,13 @@ std::string OptionReader::word(std::string_view name) const {
   return choices_of(*this, name).at(choice(name));
 }
 
+std::string OptionReader::chosen(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found != values_.end() ? found->second.front() : choices_of(*this, name).front();
+}
+
 std::vector<std::string> OptionReader::texts(std::string_view name) const {
+  reads_.emplace(name);
   const auto found = values_.find(name);
   return found != values_.end() ? found->second : std::vector<std::string>();
 }
@@ -359,9 +367,9 @@ void check_not_read(const NamedFile& output, const Command& command, std::string
 
 void check_not_read(const NamedFile& output, const OptionReader& reader) {
   const Command& command = reader.command();
-  for (const Option& row : joined({command.arguments, command.options})) {
-    for (const std::string& value : reader.texts(row.name)) {
-      check_not_read(output, command, row.name, value);
+  for (const auto& [name, texts] : reader.values()) {
+    for (const std::string& value : texts) {
+      check_not_read(output, command, name, value);
     }
   }
 }

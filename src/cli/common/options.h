@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,15 @@ class OptionReader {
   [[nodiscard]] std::size_t choice(std::string_view name) const;
   [[nodiscard]] std::string word(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
+  // The value, or the first choice where it is absent, whether or not it is one of the choices.
+  [[nodiscard]] std::string chosen(std::string_view name) const;
+  // The values as they were given, for what no result depends on: no read is remembered.
+  [[nodiscard]] const OptionValues& values() const { return values_; }
+
+  // The options that were read other than by their choice since the last call of forget_reads().
+  // All others are the same to the reader whether they are absent or have their default.
+  [[nodiscard]] const std::set<std::string, std::less<>>& reads() const { return reads_; }
+  void forget_reads() { reads_.clear(); }
 
   // Takes a value for an option that is absent, and why.
   void assume(std::string_view name, std::string value, std::string reason);
@@ -65,6 +75,7 @@ class OptionReader {
   Command command_;
   OptionValues values_;
   std::map<std::string, std::string, std::less<>> reasons_ = {};
+  mutable std::set<std::string, std::less<>> reads_ = {};
   std::string* observed_ = nullptr;
 };
 
