@@ -185,8 +185,7 @@ std::vector<GivenThing> given_keys(const OptionReader& reader) {
   for (FileKey& key : keys_of_files(reader)) {
     OptionValues others = bare;
     others["set"].push_back(fmt::format("{}={}", key.path, kAbsent));
-    things.push_back(
-        {.text = std::move(key.text), .option = "set", .others = std::move(others)});
+    things.push_back({.text = std::move(key.text), .option = "set", .others = std::move(others)});
   }
   return things;
 }

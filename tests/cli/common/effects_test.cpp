@@ -162,8 +162,9 @@ TEST_CASE("every option is a result, an effort, or looked at", "[effects]") {
     for (const Option& row : command.options) {
       INFO(command.form << " --" << row.name);
       const std::string choices(row.traits.choices);
-      const std::string value =
-          row.value.empty() ? "" : choices.empty() ? "1" : choices.substr(0, choices.find('|'));
+      const std::string value = row.value.empty() ? ""
+                                : choices.empty() ? "1"
+                                                  : choices.substr(0, choices.find('|'));
       const OptionReader reader(command, {{std::string(row.name), {value}}});
       const std::vector<GivenThing> things = given_things(reader);
       const bool is_looked_at =
