@@ -183,6 +183,17 @@ YamlValue*& child_slot(YamlTree& tree, YamlValue& parent, const std::string& key
   return parent.entries.back().value;
 }
 
+void leave_out(YamlTree& tree, const std::vector<std::string>& elements, Place place) {
+  YamlValue* parent = tree.root;
+  for (std::size_t depth = 0; depth + 1 < elements.size(); ++depth) {
+    parent = child_slot(tree, *parent, elements[depth], place);
+  }
+  const auto is_meant = [&](const YamlEntry& entry) { return entry.key == elements.back(); };
+  if (std::erase_if(parent->entries, is_meant) == 0) {
+    tree.fail(place, "", "expected a key that is there, found none");
+  }
+}
+
 std::size_t depth_of(const YamlValue& value) {
   std::size_t below = 0;
   for (const YamlValue* item : value.items) {
@@ -457,6 +468,10 @@ void ConfigDocument::set(std::string_view path, std::string_view value, std::str
   const std::vector<std::string> elements = split_path(path);
   if (std::find(elements.begin(), elements.end(), "") != elements.end()) {
     tree_->fail(place, "", "expected a path such as \"server.nics\", found " + in_quotes(path));
+  }
+  if (value == kAbsent) {
+    leave_out(*tree_, elements, place);
+    return;
   }
   YamlValue* replacement = tree_->parse(std::string(value), place.origin);
   if (elements.size() + depth_of(*replacement) > YamlTree::kMaxDepth) {

@@ -93,6 +93,9 @@ class ConfigNode {
   std::string path_;
 };
 
+// No value of a file: tags are refused.
+inline constexpr std::string_view kAbsent = "!absent";
+
 class ConfigDocument {
  public:
   // Reads a file. Refused with a clear line: a missing or unreadable file, a directory, an empty
@@ -113,6 +116,7 @@ class ConfigDocument {
 
   // Replaces or adds the value at a dotted path ("server.nics", "fabric.tiers.0.ratio") with YAML
   // text; what --set does. A name on the way becomes a mapping with it as `base`.
+  // The value kAbsent leaves the key out instead, which must be there.
   // Errors about the value give `origin` as its place, or "--set PATH=VALUE" if that is empty.
   void set(std::string_view path, std::string_view value, std::string origin = {});
 

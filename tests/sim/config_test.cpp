@@ -207,6 +207,21 @@ TEST_CASE("a document may be moved while its nodes are in use") {
   REQUIRE_NOTHROW(second.finish());
 }
 
+TEST_CASE("set leaves out a key that is there") {
+  ConfigDocument document = parsed("server: {nics: 8, gpus: 4}\ntiers: [{ratio: 1, name: x}]\n");
+  document.set("server.nics", kAbsent);
+  document.set("tiers.0.name", kAbsent);
+  REQUIRE_FALSE(document.root().required("server").optional("nics"));
+  REQUIRE(document.root().required("server").required("gpus").as_integer(0, 9) == 4);
+  REQUIRE_FALSE(document.root().required("tiers").items()[0].optional("name"));
+  REQUIRE(document.root().required("tiers").items()[0].required("ratio").as_integer(0, 9) == 1);
+  REQUIRE_NOTHROW(document.finish());
+  for (const char* path : {"server.nics", "server.gpus.base.x", "none", "tiers.name"}) {
+    INFO(path);
+    REQUIRE_THROWS_AS(document.set(path, kAbsent), ConfigError);
+  }
+}
+
 TEST_CASE("set replaces, adds and indexes") {
   ConfigDocument document = parsed("server: {nics: 8}\ntiers: [{ratio: 1}, {ratio: 2}]\nempty:\n");
   document.set("server.nics", "4");

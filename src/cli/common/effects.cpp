@@ -5,16 +5,20 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 
 #include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/runtime.h"
 #include "report/formats/json.h"
+#include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 
@@ -126,9 +130,72 @@ std::vector<GivenThing> idle_defaults(const OptionReader& reader) {
   return idle;
 }
 
+struct FileKey {
+  std::string text;  // "mine.yaml:4: fabric.cable"
+  std::string path;
+};
+
+// Keeps the keys that can be left out one by one. Those beside a base are none: without them the
+// base has its say.
+void collect_keys(const ConfigNode& node, const std::string& path, std::vector<FileKey>& keys) {
+  if (!node.is_map()) {
+    const std::string place = node.place();
+    keys.push_back({fmt::format("{}: {}", place.substr(0, place.rfind(':')), path), path});
+    return;
+  }
+  if (node.optional("base")) {
+    return;
+  }
+  for (const auto& [key, value] : node.entries()) {
+    if (key != "name" && key != "title" && key != "source") {
+      collect_keys(value, path.empty() ? key : fmt::format("{}.{}", path, key), keys);
+    }
+  }
+}
+
+// Returns the keys of the cluster and the workload, where these are files of the user.
+std::vector<FileKey> keys_of_files(const OptionReader& reader) {
+  std::vector<std::filesystem::path> files;
+  if (reader.given("cluster")) {
+    files.push_back(find_config("clusters", *reader.text("cluster")));
+  }
+  if (reader.given("workload")) {
+    files.push_back(find_workload(*reader.text("workload")));
+  }
+  std::vector<FileKey> keys;
+  for (const std::filesystem::path& file : files) {
+    std::error_code error;  // Ignored: what has no path from there is not of there.
+    const std::filesystem::path place = std::filesystem::relative(file, configs_folder(), error);
+    const bool is_shipped = !place.empty() && *place.begin() != "..";
+    if (file.extension() == ".yaml" && !is_shipped) {
+      ConfigDocument document = ConfigDocument::load(file);
+      collect_keys(document.root(), "", keys);
+    }
+  }
+  return keys;
+}
+
+// Returns the keys of files as things whose runs leave them out by --set.
+std::vector<GivenThing> given_keys(const OptionReader& reader) {
+  std::vector<GivenThing> things;
+  if (reader.command().find("set") == nullptr) {
+    return things;
+  }
+  const OptionValues bare = bare_values(reader);
+  for (FileKey& key : keys_of_files(reader)) {
+    OptionValues others = bare;
+    others["set"].push_back(fmt::format("{}={}", key.path, kAbsent));
+    things.push_back({.text = std::move(key.text), .option = "set", .others = std::move(others)});
+  }
+  return things;
+}
+
 // Returns those without which a run has the same result.
 std::vector<GivenThing> idle_in_runs(const OptionReader& reader, const std::string& result) {
-  const std::vector<GivenThing> things = given_things(reader);
+  std::vector<GivenThing> things = given_things(reader);
+  for (GivenThing& key : given_keys(reader)) {
+    things.push_back(std::move(key));
+  }
   std::vector<std::string> results(things.size());
   run_tasks(things.size(), 0, "effects of options", [&](std::size_t index) {
     results[index] = result_with(reader.command(), things[index].others);

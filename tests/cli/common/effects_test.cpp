@@ -32,21 +32,28 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// The notes of a line on things without effect.
-std::set<std::string> idle_in(const std::string& line) {
+// The things that a line names as without effect.
+std::set<std::string> idle_in(const std::string& line, const std::string& effects = "on") {
   std::vector<std::string> words = words_of(line);
   const Command command = command_named(words.front());
   words.erase(words.begin());
-  words.insert(words.end(), {"--effects", "on", "--format", "json", "--log-level", "off"});
+  words.insert(words.end(), {"--effects", effects, "--format", "json", "--log-level", "off"});
   std::ostringstream out;
   (void)run_command(command, words, out);
   std::set<std::string> idle;
   const auto json = nlohmann::json::parse(out.str());
+  const std::string start = "without effect: ";
   for (const auto& note : json["notes"]) {
-    const auto text = note.get<std::string>();
-    if (const std::size_t end = text.find(" did not change the result"); end != text.npos) {
-      idle.insert(text.substr(0, end));
+    auto text = note.get<std::string>();
+    if (!text.starts_with(start) || text.find("; ") != text.npos) {
+      continue;
     }
+    text.erase(0, start.size());
+    for (std::size_t comma = text.find(", "); comma != text.npos; comma = text.find(", ")) {
+      idle.insert(text.substr(0, comma));
+      text.erase(0, comma + 2);
+    }
+    idle.insert(text);
   }
   return idle;
 }
@@ -69,11 +76,106 @@ TEST_CASE("what was given and did not change the result is named", "[effects]") 
         "collective all_reduce --cluster dgx-h100 --nodes 2 -b 64M -e 64M --algo nvlstree "
         "--env NCCL_MAX_NCHANNELS=8");
     REQUIRE(idle.contains("--env NCCL_MAX_NCHANNELS=8"));
+    REQUIRE(idle_in("collective all_reduce --cluster dgx-h100 --nodes 2 -b 64M -e 64M "
+                    "--algo nvlstree --channels 4")
+                .contains("--channels 4"));
+  }
+  SECTION("imbalance of experts that all are on every rank") {
+    REQUIRE(idle_in("step --workload mixtral-8x7b --cluster dgx-h100 --nodes 4 "
+                    "--set plan.expert=1 --set routing.imbalance=1.5")
+                .contains("--set routing.imbalance=1.5"));
   }
   SECTION("one pair, all at once") {
     REQUIRE(idle_in("transfer --cluster dgx-h100 --from server0/gpu0 --to server0/gpu1 "
                     "--all-at-once") == Idle{"--all-at-once"});
   }
+}
+
+TEST_CASE("what changes the result is not named", "[effects]") {
+  const std::string line = GENERATE(
+      "transfer --cluster dgx-h100 --from server0/gpu0 --to server1/gpu1 --fidelity packet "
+      "--mtu 1024",
+      "collective all_reduce --cluster dgx-h100 -b 1M -e 1M --nodes 3 --runtime plain --algo ring "
+      "--fidelity analytical --set server.nics=4",
+      "step --workload llama-3-8b --cluster dgx-h100 --nodes 2 --set plan.recompute=selective "
+      "--set batch.micro=2");
+  REQUIRE(idle_in(line).empty());
+}
+
+TEST_CASE("keys of the user's own cluster file are named with their line", "[effects]") {
+  const ScratchFolder folder;
+  const std::string file = folder
+                               .write("mine.yaml",
+                                      "name: mine\n"
+                                      "source: a test\n"
+                                      "nodes: 2\n"
+                                      "server: hgx-h100\n"
+                                      "fabric:\n"
+                                      "  template: clos\n"
+                                      "  leaf: Spectrum4-SN5400\n"
+                                      "  spine: Spectrum4-SN5400\n"
+                                      "  oversubscription: 4\n"
+                                      "  cable: 10 m\n"
+                                      "  routing: ecmp\n")
+                               .string();
+  const std::string line = "collective all_reduce -b 1M -e 1M --cluster " + file;
+  const Idle idle = idle_in(line);
+  REQUIRE(idle.contains(file + ":9: fabric.oversubscription"));
+  for (const char* needed : {":3: nodes", ":4: server", ":6: fabric.template"}) {
+    REQUIRE_FALSE(idle.contains(file + needed));
+  }
+  REQUIRE(idle_in(line, "auto").empty());
+}
+
+TEST_CASE("defaults are named without a run where the command cannot tell them", "[effects]") {
+  const std::string collective = "collective all_reduce --cluster dgx-h100 --nodes 2 -b 1M -e 1M ";
+  SECTION("a choice that is the default") {
+    const std::string line = collective + "--runtime nccl --seed 3";
+    REQUIRE(idle_in(line, "auto") == Idle{"--runtime nccl (the default)"});
+    REQUIRE(idle_in(line) == Idle{"--runtime nccl (the default)", "--seed 3"});
+    REQUIRE(idle_in(line, "off").empty());
+  }
+  SECTION("the default beside another option") {
+    REQUIRE(idle_in(collective + "--runtime plain --fidelity flow --algo ring", "auto") ==
+            Idle{"--fidelity flow (the default)"});
+    REQUIRE(idle_in(collective + "--runtime nccl --fidelity flow", "auto") ==
+            Idle{"--runtime nccl (the default)"});
+  }
+  SECTION("a value that the command sees to be given is left to a run") {
+    REQUIRE(idle_in("transfer --cluster dgx-h100 --from server0/gpu0 --to server1/gpu0 "
+                    "--fidelity packet --pfc on",
+                    "auto")
+                .empty());
+  }
+}
+
+TEST_CASE("every option is a result, an effort, or looked at", "[effects]") {
+  std::vector<Command> commands;
+  for (const Command& command : all_commands()) {
+    const std::vector<Command> own = command.parts.empty() ? std::vector{command} : command.parts;
+    commands.insert(commands.end(), own.begin(), own.end());
+  }
+  const Idle efforts{"threads", "log-level"};
+  std::size_t looked_at = 0;
+  std::size_t results = 0;
+  for (const Command& command : commands) {
+    for (const Option& row : command.options) {
+      INFO(command.form << " --" << row.name);
+      const std::string choices(row.traits.choices);
+      const std::string value = row.value.empty() ? ""
+                                : choices.empty() ? "1"
+                                                  : choices.substr(0, choices.find('|'));
+      const OptionReader reader(command, {{std::string(row.name), {value}}});
+      const std::vector<GivenThing> things = given_things(reader);
+      const bool is_looked_at =
+          row.traits.role != Role::Result && !efforts.contains(std::string(row.name));
+      REQUIRE(things.size() == (is_looked_at ? 1 : 0));
+      REQUIRE((!is_looked_at || things[0].option == row.name));
+      ++(is_looked_at ? looked_at : results);
+    }
+  }
+  UNSCOPED_INFO(looked_at << " options are looked at, " << results << " are of results or effort");
+  REQUIRE(looked_at > results);
 }
 
 TEST_CASE("things given are options, each value of one that repeats", "[effects]") {
