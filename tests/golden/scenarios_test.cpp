@@ -22,7 +22,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::ptrdiff_t kMaxLines = 48;
+constexpr std::ptrdiff_t kMaxLines = 50;
 
 std::vector<std::string> scenarios() {
   std::vector<std::string> names;

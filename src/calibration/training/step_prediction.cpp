@@ -64,8 +64,7 @@ bool StepConstants::are_measured(const LoadedTrainingCase& loaded) const {
 }
 
 StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
-    : cluster(std::move(built)),
-      times(cluster, runtime_on(cluster, constants), Fidelity::Flow) {}
+    : cluster(std::move(built)), times(cluster, runtime_on(cluster, constants), Fidelity::Flow) {}
 
 StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,
                                                     const TrainingRun& run) {

@@ -115,7 +115,7 @@ TimedRow made_row(const CollectiveRequest& request, const CollectiveInputs& inpu
   return made;
 }
 
-// What rows put on links.
+// Adds up the bytes that rows put on links.
 struct Volumes {
   const LinkResources& tiers;
   NcclTraffic traffic;

@@ -17,7 +17,7 @@ namespace trainyard {
 struct GroupSpec {
   std::string name = {};
   std::vector<int> ranks = {};  // Rising, each once, at least two.
-  // What the command line says where there is none.
+  // Where one is missing, that of the command line counts.
   std::optional<Operation> operation = {};
   std::optional<Bytes> size = {};
   std::optional<Algorithm> algorithm = {};

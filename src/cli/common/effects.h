@@ -17,9 +17,9 @@ namespace trainyard {
 // `needs`: the forms that have notes, where others have none.
 [[nodiscard]] Option effects_option(std::string_view needs = "");
 
-// Returns the document with one note on all things given that did not change it, as far as --effects
-// asks for that; CSV, which has no notes, has that of `on` as a warning. Commands render what this returns. In a
-// run that is looked at, it hands the result to who looks.
+// Returns the document with one note on all things given that did not change it, as far as
+// --effects asks for that; CSV, which has no notes, has that of `on` as a warning. Commands render
+// what this returns. In a run that is looked at, it hands the result to the one who looks.
 [[nodiscard]] Document with_effects(const OptionReader& reader, Document document);
 
 // Returns the things given beside arguments, each as it is written: "--set server.nics=4". Left out

@@ -296,7 +296,7 @@ Command explain_collective() {
   row.form = "explain collective";
   row.usage = "explain collective OP --cluster NAME|FILE [options]";
   row.options = without(
-      "report against against-other-ranks trace plot compare fingerprint counters samples "
+      "groups report against against-other-ranks trace plot compare fingerprint counters samples "
       "sample-every",
       row.options);
   row.example = {};

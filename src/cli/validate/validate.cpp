@@ -246,9 +246,9 @@ void note_unmeasured(const StepIntervals& intervals, TrainingReport& report) {
   }
   for (const std::string& generation : generations) {
     const Coverage coverage = coverage_of(report.score, intervals, true, generation);
-    report.notes.push_back(fmt::format(
-        "{}: no kernel was measured, {} of {} rows lie in the intervals of such GPUs", generation,
-        coverage.inside, coverage.rows));
+    report.notes.push_back(
+        fmt::format("{}: no kernel was measured, {} of {} rows lie in the intervals of such GPUs",
+                    generation, coverage.inside, coverage.rows));
   }
 }
 

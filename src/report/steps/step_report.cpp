@@ -192,7 +192,7 @@ std::string purposes_text(const TierVolume& volume) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// What a step puts on links, by tier and purpose.
+// Adds the bytes that a step puts on links, by tier and purpose.
 void add_volumes(const std::vector<TierVolume>& volumes, Document& document) {
   const Field of_csv = volumes_field(volumes);
   document.add(Figure{.key = of_csv.column.key, .cell = of_csv.cell, .shown = Shown::Csv});

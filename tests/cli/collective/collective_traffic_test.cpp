@@ -23,7 +23,8 @@ std::map<std::string, std::map<std::int64_t, std::int64_t>> volumes_of(
   std::ostringstream out;
   REQUIRE(run_command(collective_command(), arguments, out) == 0);
   std::map<std::string, std::map<std::int64_t, std::int64_t>> bytes;
-  for (const Json& row : Json::parse(out.str())["volumes"]) {
+  const Json report = Json::parse(out.str());
+  for (const Json& row : report["volumes"]) {
     bytes[row["tier"]][row["size_bytes"]] = row["bytes"];
   }
   return bytes;
