@@ -118,17 +118,17 @@ TimedRow made_row(const CollectiveRequest& request, const CollectiveInputs& inpu
 // Adds up the bytes that rows put on links.
 struct Volumes {
   const LinkResources& tiers;
-  NcclTraffic traffic;
+  NcclTraffic& traffic;
 
   [[nodiscard]] std::vector<TierVolume> of(const std::optional<nccl::CallPlan>& call, Bytes size,
-                                           nccl::Timer& timer) {
+                                           nccl::Timer& timer) const {
     return tier_volumes(tiers, traffic.of(call, size, timer));
   }
 };
 
 TimedRow collective_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
                         const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size,
-                        nccl::Timer& timer, Volumes& volumes) {
+                        nccl::Timer& timer, const Volumes& volumes) {
   const nccl::Function function = *nccl::function_of(request.operation);
   const nccl::CallPlan plan =
       nccl::plan_call(prepared.communicator, prepared.choice->options.environment, function,
@@ -152,7 +152,8 @@ TimedRow collective_row(const CollectiveRequest& request, const CollectiveInputs
 // An operation that is made of sends and receives. Of those inside nodes and between them, what is
 // shown is of those between, if there are any.
 TimedRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
-                      const Prepared& prepared, Bytes size, nccl::Timer& timer, Volumes& volumes) {
+                      const Prepared& prepared, Bytes size, nccl::Timer& timer,
+                      const Volumes& volumes) {
   const nccl::Communicator& communicator = prepared.communicator;
   const Bytes of_peer =
       request.operation == Operation::SendReceive ? size : Bytes(size.count() / inputs.ranks());
@@ -215,15 +216,15 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   const std::size_t workers = timers_of(request, inputs.sizes.size());
   const std::optional<Intervals> intervals = intervals_of(request);
   const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
+  NcclTraffic traffic(inputs.cluster, request.operation,
+                      RankId(static_cast<std::uint32_t>(request.root)));
+  const Volumes volumes{.tiers = tiers, .traffic = traffic};
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
     const std::size_t choice = task % prepared.size();
     const Prepared& one = prepared[choice];
     nccl::Timer timer(inputs.cluster, one.communicator, profile, one.choice->options.environment,
                       request.nccl->mode, engine_of(request, false));
-    Volumes volumes{.tiers = tiers,
-                    .traffic = NcclTraffic(inputs.cluster, request.operation,
-                                           RankId(static_cast<std::uint32_t>(request.root)))};
     for (std::size_t index = task / prepared.size(); index < inputs.sizes.size();
          index += workers) {
       const Bytes size = inputs.sizes[index];

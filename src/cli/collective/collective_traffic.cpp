@@ -41,6 +41,7 @@ NcclTraffic::NcclTraffic(const Cluster& cluster, Operation operation, RankId roo
     : cluster_(cluster), operation_(operation), root_(root) {}
 
 const std::vector<LinkUse>& NcclTraffic::multicast(Algorithm algorithm) {
+  const std::lock_guard guard(mutex_);
   const auto found = std::ranges::find(multicasts_, algorithm, &Multicast::algorithm);
   if (found != multicasts_.end()) {
     return found->uses;
@@ -69,8 +70,8 @@ std::vector<LinkTraffic> NcclTraffic::of(const std::optional<nccl::CallPlan>& ca
                   call ? to_string(call->algorithm) : std::string_view("SendRecv"));
   std::vector<LinkTraffic> traffic;
   const auto add = [&](LinkId link, double bytes) {
-    traffic.push_back(
-        {.link = link, .parts = {{.purpose = purpose, .bytes = Bytes(std::llround(bytes))}}});
+    traffic.push_back({.link = link, .parts = {}});
+    traffic.back().parts.push_back({.purpose = purpose, .bytes = Bytes(std::llround(bytes))});
   };
   for (const LinkWeight& one : call ? timer.traffic(*call, static_cast<int>(root_.value()))
                                     : timer.traffic(operation_, size)) {

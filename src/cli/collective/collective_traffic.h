@@ -2,6 +2,8 @@
 // The bytes that a collective puts on links, by either runtime.
 #pragma once
 
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +21,7 @@ namespace trainyard {
 
 // The traffic of calls of NCCL: what the channels carry by their own ways, with the flags of LL and
 // LL128, and in NVSwitches that add up (NVLS, NVLSTree) what the plain algorithm of that name does.
-// The cluster must outlive the object, which is of one thread.
+// The cluster must outlive the object, which several threads may ask at once.
 class NcclTraffic {
  public:
   NcclTraffic(const Cluster& cluster, Operation operation, RankId root);
@@ -39,7 +41,8 @@ class NcclTraffic {
   const Cluster& cluster_;
   Operation operation_;
   RankId root_;
-  std::vector<Multicast> multicasts_;
+  std::mutex mutex_;
+  std::deque<Multicast> multicasts_;  // Guarded by the mutex; what is there stays as it is.
 };
 
 }  // namespace trainyard

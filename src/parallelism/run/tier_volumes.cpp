@@ -2,52 +2,62 @@
 #include "parallelism/run/tier_volumes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 
 namespace trainyard {
 namespace {
 
-struct TierSum {
-  std::map<std::uint32_t, Bytes> of_link;
-  std::map<std::string, Bytes> of_purpose;
-};
+// Adds up what each link carries, and what the links of each tier carry for each purpose.
+struct Sums {
+  explicit Sums(std::size_t tiers) : of_purpose(tiers) {}
 
-TierVolume volume_of(const Resource& tier, const TierSum& sum) {
-  TierVolume volume{
-      .key = tier.key, .title = tier.title, .links = static_cast<int>(sum.of_link.size())};
-  for (const auto& [link, bytes] : sum.of_link) {
-    volume.bytes += bytes;
-    volume.busiest = std::max(volume.busiest, bytes);
+  void add(LinkId link, std::size_t tier, const PurposeBytes& part) {
+    if (link.value() >= of_link.size()) {
+      of_link.resize(link.value() + 1);
+    }
+    of_link[link.value()] += part.bytes;
+    of_purpose[tier][part.purpose] += part.bytes;
   }
-  for (const auto& [purpose, bytes] : sum.of_purpose) {
-    volume.parts.push_back({.purpose = purpose, .bytes = bytes});
-  }
-  return volume;
-}
+
+  std::vector<Bytes> of_link;
+  std::vector<std::map<std::string, Bytes>> of_purpose;
+};
 
 }  // namespace
 
 std::vector<TierVolume> tier_volumes(const LinkResources& resources,
                                      std::span<const LinkTraffic> traffic) {
-  std::map<std::string, TierSum> sums;
+  const std::vector<Resource>& tiers = resources.list();
+  const auto tier_of = [&](LinkId link) {
+    return static_cast<std::size_t>(&resources.of(link) - tiers.data());
+  };
+  Sums sums(tiers.size());
   for (const LinkTraffic& link : traffic) {
-    TierSum& sum = sums[resources.of(link.link).key];
     for (const PurposeBytes& part : link.parts) {
       if (part.bytes > Bytes(0)) {
-        sum.of_link[link.link.value()] += part.bytes;
-        sum.of_purpose[part.purpose] += part.bytes;
+        sums.add(link.link, tier_of(link.link), part);
       }
     }
   }
   std::vector<TierVolume> volumes;
-  for (const Resource& tier : resources.list()) {
-    const auto found = sums.find(tier.key);
-    if (found != sums.end() && !found->second.of_link.empty()) {
-      volumes.push_back(volume_of(tier, found->second));
+  for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
+    volumes.push_back({.key = tiers[tier].key, .title = tiers[tier].title});
+    for (const auto& [purpose, bytes] : sums.of_purpose[tier]) {
+      volumes.back().parts.push_back({.purpose = purpose, .bytes = bytes});
     }
   }
+  for (std::uint32_t index = 0; index < sums.of_link.size(); ++index) {
+    const Bytes bytes = sums.of_link[index];
+    if (bytes > Bytes(0)) {
+      TierVolume& volume = volumes[tier_of(LinkId(index))];
+      ++volume.links;
+      volume.bytes += bytes;
+      volume.busiest = std::max(volume.busiest, bytes);
+    }
+  }
+  std::erase_if(volumes, [](const TierVolume& volume) { return volume.links == 0; });
   return volumes;
 }
 
