@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "cli/common/options.h"
-#include "sim/config_error.h"
 #include "sim/numbers.h"
 
 namespace trainyard {
@@ -78,10 +77,12 @@ std::vector<GroupSpec> groups_of_file(const std::string& name, int ranks) {
   GroupsFile file;
   read_fields(document.root(), file, groups_fields);
   document.finish();
-  for (const GroupSpec& group : file.groups) {
-    if (group.ranks.back() >= ranks) {
-      throw ConfigError(fmt::format("{}: expected ranks from 0 to {}, found {}", name, ranks - 1,
-                                    group.ranks.back()));
+  const std::vector<ConfigNode> nodes = document.root().required("groups").items();
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    const int last = file.groups[index].ranks.back();
+    if (last >= ranks) {
+      nodes[index].required("ranks").fail(fmt::format("ranks from 0 to {}", ranks - 1),
+                                          std::to_string(last));
     }
   }
   return file.groups;

@@ -8,6 +8,7 @@
 
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/walk/step_traffic.h"
+#include "sim/check.h"
 
 namespace trainyard {
 namespace {
@@ -94,7 +95,7 @@ CompressionTimes compression_times(const RankParameters& parameters, const Paral
     return sum;
   }
   const double bytes = gradient_bytes(plan, software);
-  const auto times_of = [&](const Compressed& part) {
+  const auto times_of = [&](const Compressed& part) -> CompressionTimes {
     switch (compression->method) {
       case CompressionMethod::Fp16:
       case CompressionMethod::Bf16:
@@ -104,7 +105,7 @@ CompressionTimes compression_times(const RankParameters& parameters, const Paral
       case CompressionMethod::TopK:
         return top_times(part, compression->ratio, bytes, operators);
     }
-    return CompressionTimes();
+    CHECK(false, "unknown method of compression");
   };
   for (const Compressed& part : parts_of(parameters, plan)) {
     if (part.is_summed()) {
@@ -147,7 +148,7 @@ std::string describe(const GradientCompression& compression) {
     case CompressionMethod::TopK:
       return fmt::format("the largest {:g} %", 100.0 * compression.ratio);
   }
-  return {};
+  CHECK(false, "unknown method of compression");
 }
 
 }  // namespace trainyard

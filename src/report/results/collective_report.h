@@ -48,7 +48,7 @@ struct CollectiveRow {
   // Set in all rows or in none, which then have transfers.
   std::optional<NcclCall> nccl = {};
   std::optional<TimeInterval> interval = {};  // The 90 % interval; in all rows or in none.
-  std::vector<TierVolume> volumes = {};       // What links carry.
+  std::vector<TierVolume> volumes = {};       // Bytes on links, by tier.
 };
 
 struct CollectiveReport {

@@ -48,7 +48,7 @@ struct ExplainedTime {
   std::vector<ResourceEffect> effects = {};
   std::vector<Improvement> improvements = {};  // Best first; only those that help.
   std::vector<ContendedLinks> links = {};      // Busiest first.
-  std::vector<TierVolume> volumes = {};        // What all links carry.
+  std::vector<TierVolume> volumes = {};        // Bytes on all links, by tier.
 };
 
 struct RunExplanation {

@@ -29,7 +29,7 @@ struct StepReport {
   StepMethod method = StepMethod::ClosedForms;
   std::optional<ExpertLoads> routing = {};  // Only for a model with experts.
   bool has_images = false;                  // The model's samples are images.
-  std::vector<TierVolume> volumes = {};     // What links carry in a step, where it was counted.
+  std::vector<TierVolume> volumes = {};     // Bytes on links, by tier; empty: not counted.
 
   [[nodiscard]] bool fits() const;  // On GPUs and hosts.
   [[nodiscard]] double tokens_per_second() const;

@@ -73,8 +73,9 @@ TEST_CASE("mistakes in a file of groups have a place", "[groups]") {
   REQUIRE_THROWS_WITH(groups_of("groups: [{ranks: \"4\"}]"), EndsWith("found \"4\""));
   REQUIRE_THROWS_WITH(groups_of("groups: [{ranks: 0-7, operation: alltoallv}]"),
                       EndsWith("expected an operation without a matrix, found \"alltoallv\""));
-  REQUIRE_THROWS_WITH(groups_of("groups: [{ranks: 0-16}]"),
-                      EndsWith("expected ranks from 0 to 15, found 16"));
+  REQUIRE_THROWS_WITH(
+      groups_of("groups: [{ranks: 0-16}]"),
+      EndsWith("groups.yaml:1:18: groups[0].ranks: expected ranks from 0 to 15, found 16"));
   REQUIRE_THROWS_WITH(groups_of("groups: []"), EndsWith("expected one group or more, found none"));
 }
 

@@ -443,7 +443,7 @@ TEST_CASE("communicators on links of their own do not see each other", "[groups]
   }
 }
 
-// Of the bytes of all that share the link, each has an equal share of the rate at any time.
+// All messages that share the link have equal shares of its rate at any time.
 TEST_CASE("communicators that share NICs share their rate while they overlap", "[groups]") {
   const Cluster cluster = load("dgx-h100", 2);
   const auto ends_of = [&](const std::vector<CommunicatorJob>& jobs) {

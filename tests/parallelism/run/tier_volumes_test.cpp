@@ -48,7 +48,7 @@ TEST_CASE("a ring puts (n - 1) / n of the size of each rank on both links to the
   }
 }
 
-// Of n ranks on m servers a ring leaves each server once in each channel; channels share the size.
+// A ring leaves each server once in each channel, and the channels share the size.
 TEST_CASE("a ring over servers crosses the links of NICs once for each server", "[volumes]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
   const std::int64_t size = mib(256).count();
