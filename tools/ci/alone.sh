@@ -6,7 +6,8 @@
 # nvcc, and the program of mpirun to the build, which knows where MPI is. The compiler is $CXX or g++.
 #
 #   tools/ci/alone.sh             all
-#   tools/ci/alone.sh --last N    those that the last N commits changed, and those that include them
+#   tools/ci/alone.sh --last N    those that the last N commits changed, and those that include a
+#                                 header which these made include less
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -21,14 +22,19 @@ needs_cuda() {
   [[ $needed =~ (cuda_runtime|cublasLt|cudnn|nccl)\.h([[:space:]]|$) ]]
 }
 
-# Whether FILE changed or includes something that did; everything did where git cannot say.
+# Whether FILE changed, or includes a header that includes less than before: nothing else that changes
+# in a header is seen by this check alone. Everything changed where git cannot say.
 changed=
+includes_less=
 is_changed() {
   [[ -z $changed ]] || grep -q -x -F -e "$1" <<<"$changed" ||
-    { [[ -f $1 ]] && grep -q -F -f <(sed -n -E 's|^[a-z]+/(.*\.h)$|#include "\1"|p' <<<"$changed") "$1"; }
+    { [[ -n $includes_less && -f $1 ]] && grep -q -F -e "$includes_less" "$1"; }
 }
 if [[ ${1:-} == --last ]] && git rev-parse -q --verify "HEAD~$2" >/dev/null; then
   changed=$(git diff --name-only "HEAD~$2" HEAD -- src tests tools; echo none)
+  includes_less=$(git diff -U0 "HEAD~$2" HEAD -- src tests tools | awk '
+    /^--- / { sub("^--- a/[a-z]+/", ""); header = $0 }
+    /^-#include/ && header ~ /[.]h$/ { print "#include \"" header "\"" }' | sort -u)
 fi
 
 files_to_compile() {
