@@ -82,9 +82,13 @@ std::string read_file(const std::string& name, std::size_t max_bytes) {
   if (!stream) {
     throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
   }
-  std::string text(max_bytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  // Twice as much each time: a pipe does not say how much there is.
+  std::string text;
+  for (std::size_t had = 0; stream && had <= max_bytes; had = text.size()) {
+    text.resize(std::min(max_bytes + 1, std::max(2 * had, std::size_t{1} << 16U)));
+    stream.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
+    text.resize(had + static_cast<std::size_t>(stream.gcount()));
+  }
   if (text.size() > max_bytes) {
     throw ConfigError(
         fmt::format("{}: expected at most {} MiB, found more", name, max_bytes >> 20));

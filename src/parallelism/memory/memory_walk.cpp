@@ -61,10 +61,10 @@ class RankWalk {
                     [&](const ModelUnit& unit) { added.push_back(unit_of(unit)); });
     }
     add_residents();
-    for (const Pass& pass : passes_of(shape, memory_.rank)) {
-      begin(pass);
+    memory_.passes = passes_of(shape, memory_.rank);
+    memory_.moment_of_pass.reserve(memory_.passes.size() + 1);
+    for (const Pass& pass : memory_.passes) {
       step_or_recall(pass);
-      end();
     }
     CHECK(held_.kept.count() == 0, "a pass keeps memory behind the step");
     CHECK(held_.logits.count() == 0, "a loss keeps memory behind the step");
@@ -72,10 +72,10 @@ class RankWalk {
     held_.leaving = {};
     begin({});
     consider({.place = StepPlace::Optimizer}, {});
-    end();
+    memory_.passes.emplace_back();
     const auto highest = std::ranges::max_element(
-        memory_.profile, {}, [](const MemoryMoment& moment) { return moment.use.device(); });
-    memory_.peak = static_cast<std::size_t>(highest - memory_.profile.begin());
+        memory_.moments, {}, [](const MemoryMoment& moment) { return moment.use.device(); });
+    memory_.peak = static_cast<std::size_t>(highest - memory_.moments.begin());
     return std::move(memory_);
   }
 
@@ -90,7 +90,7 @@ class RankWalk {
     [[nodiscard]] auto operator<=>(const Held&) const = default;
   };
   struct KnownPass {
-    MemoryMoment highest = {};
+    std::uint32_t moment = 0;
     Held then = {};
   };
 
@@ -262,25 +262,23 @@ class RankWalk {
   }
 
   void begin(const Pass& pass) {
-    memory_.profile.push_back({.position = memory_.profile.size(), .pass = pass});
+    const std::size_t position = memory_.moment_of_pass.size();
+    memory_.moment_of_pass.push_back(static_cast<std::uint32_t>(memory_.moments.size()));
+    memory_.moments.push_back({.position = position, .pass = pass});
     is_first_ = true;
   }
-
-  void end() { CHECK(!is_first_, "a pass without a moment"); }
 
   // A recalled pass has had its part in the most that is on the host.
   void step_or_recall(const Pass& pass) {
     const auto [known, is_new] = known_passes_.try_emplace({pass.kind, pass.chunk, held_});
-    MemoryMoment& moment = memory_.profile.back();
     if (is_new || repeated_ == RepeatedPasses::WalkAgain) {
+      begin(pass);
       step(pass);
-      known->second = {.highest = moment, .then = held_};
+      CHECK(!is_first_, "a pass without a moment");
+      known->second = {.moment = memory_.moment_of_pass.back(), .then = held_};
       return;
     }
-    const MemoryMoment& highest = known->second.highest;
-    moment.unit = highest.unit;
-    moment.use = highest.use;
-    is_first_ = false;
+    memory_.moment_of_pass.push_back(known->second.moment);
     held_ = known->second.then;
   }
 
@@ -414,7 +412,7 @@ class RankWalk {
     const Bytes passing = use.allocated() - resident_.allocated();
     use[MemoryClass::Fragmentation] =
         Bytes(std::llround(static_cast<double>(passing.count()) * settings_.fragmentation));
-    MemoryMoment& moment = memory_.profile.back();
+    MemoryMoment& moment = memory_.moments.back();
     if (is_first_ || use.device() > moment.use.device()) {
       moment.unit = unit;
       moment.use = use;

@@ -93,6 +93,13 @@ std::string MemoryMoment::where() const {
                      name_of(unit));
 }
 
+MemoryMoment RankMemory::moment(std::size_t position) const {
+  MemoryMoment moment = moments[moment_of_pass[position]];
+  moment.position = position;
+  moment.pass = passes[position];
+  return moment;
+}
+
 MemorySettings memory_settings(const SoftwareProfile& software) {
   const bool is_unfused = software.attention == "unfused";
   if (!is_unfused && software.fusion != "fused") {

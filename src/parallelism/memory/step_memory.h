@@ -81,13 +81,18 @@ struct HostedMemory {
   [[nodiscard]] Bytes total() const { return optimizer + gradients + activations; }
 };
 
+// Most passes of a long step are like one before them: the moments that differ are kept once.
 struct RankMemory {
   int rank = 0;                       // Rank of the pipeline.
-  std::vector<MemoryMoment> profile;  // For each pass, and the optimizer, its highest moment.
-  std::size_t peak = 0;               // Index of the highest of them, the first of equal ones.
+  std::vector<Pass> passes;           // In their order, and one for the optimizer.
+  std::vector<MemoryMoment> moments;  // Highest moments of passes, each with the first such pass.
+  std::vector<std::uint32_t> moment_of_pass;  // Indices of them.
+  std::size_t peak = 0;                       // Index of the highest, the first of equal ones.
   HostedMemory host = {};
 
-  [[nodiscard]] const MemoryMoment& highest() const { return profile[peak]; }
+  [[nodiscard]] const MemoryMoment& highest() const { return moments[peak]; }
+  // Returns the highest moment of a pass.
+  [[nodiscard]] MemoryMoment moment(std::size_t position) const;
 };
 
 struct StepMemory {

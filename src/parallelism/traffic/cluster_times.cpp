@@ -209,10 +209,9 @@ SimTime ClusterTimes::with_nccl(const Shape& shape, Operation operation, Bytes s
     engine = nccl::EngineSettings{.fidelity = *runtime_->engine};
   }
   restart_loads();
-  // Adaptive remembers the routes that it gave: each call has its own.
-  const bool has_own_routing = engine || traits(whole_.routing.policy).switches_choose();
+  routing_->forget_connections();
   nccl::Timer timer(cluster, communicator, runtime_->profile, options.environment, {}, engine,
-                    has_own_routing ? nullptr : &*routing_);
+                    engine ? nullptr : &*routing_);
   if (share != nullptr && !engine) {
     timer.limit({.channels = share->limits, .share = share->share});
   }

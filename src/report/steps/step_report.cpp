@@ -313,7 +313,8 @@ std::string memory_profile_csv(const StepMemory& memory) {
   }
   Table table(std::move(columns));
   for (const RankMemory& rank : memory.ranks) {
-    for (const MemoryMoment& moment : rank.profile) {
+    for (std::size_t position = 0; position < rank.passes.size(); ++position) {
+      const MemoryMoment moment = rank.moment(position);
       std::vector<Cell> cells{Cell::count(rank.rank), Cell::count(moment.position),
                               Cell::of(moment.where())};
       for (const MemoryClass each : kMemoryClasses) {

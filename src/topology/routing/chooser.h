@@ -44,6 +44,7 @@ class LinkLoads {
       ++connections_[link.value()];
     }
   }
+  void forget() { connections_.assign(connections_.size(), 0); }
   // Connections over the rate of the link, in units of 1e-18 s/bit: whole numbers, so that sums
   // do not depend on their order.
   [[nodiscard]] std::uint64_t of(LinkId link) const {

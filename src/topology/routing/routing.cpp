@@ -450,6 +450,12 @@ bool Routing::append_by_nics(NodeId source, NodeId target, std::uint32_t flow_la
   return found;
 }
 
+void Routing::forget_connections() {
+  if (policy().switches_choose()) {
+    tables_->loads.forget();
+  }
+}
+
 std::optional<Distance> Routing::distance(NodeId a, NodeId b) {
   if (a == b) {
     return Distance::None;

@@ -62,6 +62,8 @@ class Routing {
   [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
                            std::vector<LinkId>& path, std::uint32_t number = 0,
                            const std::optional<NicTurns>& turns = std::nullopt);
+  // Forgets the connections so far, by which Adaptive picks links.
+  void forget_connections();
   // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU
   // itself where it has links of its own into the fabric, and none where it has no way there.
   [[nodiscard]] std::vector<NodeId> nics(NodeId gpu) const;

@@ -191,7 +191,8 @@ TEST_CASE("jitter takes every rank, and the same seed gives the same step", "[st
   REQUIRE(time("1") != time("2"));
 }
 
-TEST_CASE("with all traffic on one network a step takes about as long on rails", "[step-command]") {
+TEST_CASE("with all traffic on one network a step takes about as long on rails",
+          "[step-command][long]") {
   const std::vector<std::string> small{
       "--method", "graph",           "--runtime", "plain",
       "--set",    "batch.global=16", "--set",     "batch.sequence=512"};

@@ -323,7 +323,8 @@ TEST_CASE("weights of shards do not wait for gradients of replicas", "[step_grap
   }
 }
 
-TEST_CASE("a folded graph takes as long as all ranks together, to the picosecond", "[step_graph]") {
+TEST_CASE("a folded graph takes as long as all ranks together, to the picosecond",
+          "[step_graph][long]") {
   std::vector<ParallelPlan> plans = plans_without_windows();
   for (std::size_t index = plans.size(); index-- > 0;) {
     ParallelPlan more = plans[index];

@@ -30,7 +30,7 @@ StepMemory memory_of(const Model& model, const ParallelPlan& plan,
 
 // Without head, loss and anything beside layers, so that closed forms hold to the byte.
 MemoryUse resident(const Model& model, const ParallelPlan& plan, const MemorySettings& settings) {
-  return memory_of(model, plan, settings).ranks.front().profile.back().use;
+  return memory_of(model, plan, settings).ranks.front().moments.back().use;
 }
 
 void require_refused(const ParallelPlan& plan, const Model& model, const std::string& message) {
@@ -118,18 +118,18 @@ TEST_CASE("the highest moment of a profile is the peak, and it repeats", "[memor
   const StepMemory memory = memory_of(model, plan);
   REQUIRE(memory.ranks.size() == 4);
   for (const RankMemory& rank : memory.ranks) {
-    REQUIRE(rank.profile.size() == passes_of(plan.pipeline_shape(), rank.rank).size() + 1);
-    for (const MemoryMoment& moment : rank.profile) {
+    REQUIRE(rank.passes.size() == passes_of(plan.pipeline_shape(), rank.rank).size() + 1);
+    for (const MemoryMoment& moment : rank.moments) {
       REQUIRE(moment.use.device() <= rank.highest().use.device());
       REQUIRE(moment.use.allocated() <= moment.use.reserved());
       REQUIRE(moment.use.reserved() <= moment.use.device());
     }
     REQUIRE(rank.highest().use.device() <= memory.highest().highest().use.device());
     // Nothing is kept behind the step.
-    REQUIRE(rank.profile.back().use[MemoryClass::Activations].count() == 0);
+    REQUIRE(rank.moments.back().use[MemoryClass::Activations].count() == 0);
   }
-  REQUIRE(memory.ranks[1].profile.back().where() == "optimizer");
-  REQUIRE(memory.ranks[0].profile.front().where().substr(0, 31) ==
+  REQUIRE(memory.ranks[1].moments.back().where() == "optimizer");
+  REQUIRE(memory.ranks[0].moments.front().where().substr(0, 31) ==
           "forward of micro-batch 0, chunk");
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("a gathered layer and the next stand beside the shards", "[memory]") {
     settings.prefetched_units = prefetched;
     const StepMemory memory = memory_of(model, plan, settings);
     // The first forward: embedding and layers, no gradients yet.
-    return memory.ranks.front().profile.front().use[MemoryClass::GatheredWeights].count();
+    return memory.ranks.front().moments.front().use[MemoryClass::GatheredWeights].count();
   };
   // The last norm and the head come last, alone.
   REQUIRE(max(0) == 2 * (embedding + model.hidden));
@@ -219,7 +219,7 @@ TEST_CASE("plans of every kind keep their order and leave nothing behind", "[mem
           // Gradients of a unit stand beside the shards; a pipeline has enough of them.
           const StepMemory memory = memory_of(dense, plan);
           REQUIRE(memory.ranks.size() == static_cast<std::size_t>(ranks));
-          const Bytes states = memory.ranks[1].profile.back().use[MemoryClass::OptimizerStates];
+          const Bytes states = memory.ranks[1].moments.back().use[MemoryClass::OptimizerStates];
           REQUIRE(states < before);
           before = memory.highest().highest().use.device();
           ++plans;

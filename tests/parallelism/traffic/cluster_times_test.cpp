@@ -250,8 +250,9 @@ TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster
 // Unequal concurrent groups: sizes at which NCCL decides differently for them, in every order of
 // asking.
 TEST_CASE("what was asked before changes no answer", "[cluster-times][long]") {
-  const Cluster racks =
-      shipped_cluster("gb200-nvl72", {.nodes = 24, .settings = {"server.nvlink_domain=18"}});
+  const Cluster racks = shipped_cluster(
+      "gb200-nvl72",
+      {.nodes = 24, .settings = {"server.nvlink_domain=18", "fabric.routing=adaptive"}});
   const Cluster servers =
       shipped_cluster("aws-p4d", {.nodes = 6, .settings = {"fabric.routing=static"}});
   struct Question {

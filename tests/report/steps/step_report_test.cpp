@@ -146,7 +146,9 @@ TEST_CASE("the profile of a step's memory has a line for each pass of each rank"
   last.position = 1;
   last.unit.place = StepPlace::Optimizer;
   const StepMemory memory{
-      .ranks = {{.rank = 0, .profile = {forward, last}}, {.rank = 1, .profile = {last}}},
+      .ranks =
+          {{.rank = 0, .passes = {{}, {}}, .moments = {forward, last}, .moment_of_pass = {0, 1}},
+           {.rank = 1, .passes = {{}}, .moments = {last}, .moment_of_pass = {0}}},
       .worst = 0};
   const std::string csv = memory_profile_csv(memory);
   REQUIRE(csv.rfind("rank,position,moment,weights_gib,gradients_gib,optimizer_states_gib,"

@@ -404,6 +404,27 @@ TEST_CASE("ECMP repeats with the seed and differs with another") {
   REQUIRE(all_paths(1) != all_paths(2));
 }
 
+TEST_CASE("Adaptive spreads by the connections so far, until they are forgotten") {
+  const Topology topology = Clos{.leaves = 4, .hosts = 4, .spines = 8}.build();
+  Routing routing(topology, {.policy = RoutingPolicy::Adaptive});
+  const auto eight_paths = [&] {
+    std::vector<std::vector<LinkId>> paths(8);
+    for (std::vector<LinkId>& path : paths) {
+      (void)routing.route(NodeId(0), NodeId(4), 3, path);
+    }
+    return paths;
+  };
+  const auto first = eight_paths();
+  // The same flow label eight times: all eight spines, one after the other.
+  REQUIRE(std::set(first.begin(), first.end()).size() == 8);
+  (void)eight_paths();
+  std::vector<LinkId> other;
+  REQUIRE(routing.route(NodeId(0), NodeId(8), 3, other));
+  REQUIRE(eight_paths() != first);
+  routing.forget_connections();
+  REQUIRE(eight_paths() == first);
+}
+
 TEST_CASE("Static gives each shift between two leaves a link of its own, up and down") {
   for (const auto& [spines, parallel] : {std::pair(8, 1), std::pair(4, 2), std::pair(2, 4)}) {
     const Topology topology =
