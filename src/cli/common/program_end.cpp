@@ -95,7 +95,7 @@ void explain_crashes() {
 }
 
 std::string one_line(std::string_view text) {
-  constexpr std::size_t kMost = 400;
+  constexpr std::size_t kMost = 399;
   constexpr std::string_view kGap = " ... ";
   constexpr std::size_t kEnd = 150;  // Names, what was found and a suggestion fit.
   std::string line = escaped(text);
