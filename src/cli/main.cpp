@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/common/commands.h"
+#include "cli/common/program_end.h"
 #include "cli/mpi_start.h"
 #include "sim/config.h"
 #include "sim/printable.h"
@@ -59,15 +60,12 @@ void require_written(std::ostream& out) {
   }
 }
 
-// One line, whatever a file name or argument in it holds.
-void print_error(std::string_view kind, const std::exception& error) {
-  fmt::print(stderr, "trainyard: {}{}\n", kind, escaped(error.what()));
-}
-
 }  // namespace
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
+  trainyard::keep_standard_streams();
+  trainyard::explain_crashes();
   try {
     if (trainyard::is_one_of_several()) {
       trainyard::become_team_member(argv);
@@ -75,11 +73,7 @@ int main(int argc, char** argv) {
     const int status = trainyard::run(std::vector<std::string>(argv + 1, argv + argc));
     trainyard::require_written(std::cout);
     return status;
-  } catch (const trainyard::ConfigError& error) {
-    trainyard::print_error("", error);
-    return 2;
-  } catch (const std::exception& error) {
-    trainyard::print_error("internal error: ", error);
-    return 3;
+  } catch (...) {
+    return trainyard::end_with(std::current_exception());
   }
 }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard-mpi: what the processes of `mpirun trainyard sweep` run (docs/commands/sweep.md). A
 // program of its own, so that trainyard itself neither needs MPI nor loads it.
-#include <spdlog/fmt/fmt.h>
-
 #include <boost/mpi/collectives.hpp>
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/environment.hpp>
 #include <boost/serialization/string.hpp>
-#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/common/program_end.h"
 #include "cli/sweep/sweep.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -63,9 +61,6 @@ class MpiTeam final : public SweepTeam {
 
 int run_team(const std::vector<std::string>& arguments) {
   MpiTeam team;
-  const auto print = [](const std::string& text) {
-    fmt::print(stderr, "trainyard: {}\n", escaped(text));
-  };
   try {
     if (arguments.empty() || arguments.front() != "sweep") {
       const auto complaint =
@@ -83,11 +78,11 @@ int run_team(const std::vector<std::string>& arguments) {
     constexpr int kInputIsWrong = 2;
     if (team.has_agreed_on_complaint()) {
       if (team.rank() == 0) {
-        print(error.what());
+        print_error(error.what());
       }
       return kInputIsWrong;
     }
-    print(error.what());
+    print_error(error.what());
     boost::mpi::environment::abort(kInputIsWrong);
     return kInputIsWrong;
   }
@@ -97,6 +92,8 @@ int run_team(const std::vector<std::string>& arguments) {
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
+  trainyard::keep_standard_streams();
+  trainyard::explain_crashes();
   const boost::mpi::environment environment(argc, argv);
   return trainyard::run_team(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/config_error.h"
+#include "sim/json_complaint.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -189,11 +190,11 @@ bool is_harness_set(std::string_view text) {
 
 HarnessSet parse_harness_set(const std::string& text, const std::string& name) {
   JsonValue json;
+  check_json_depth(name, text);
   try {
     json = JsonValue::parse(text);
   } catch (const JsonValue::exception& error) {
-    throw ConfigError(
-        fmt::format("{}: expected a whole measurement set, found {}", name, error.what()));
+    fail_json(name, text, error);
   }
   return read_set(json, name);
 }

@@ -22,8 +22,9 @@ namespace {
 
 std::string text_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    throw ConfigError(file.string() + ": cannot be read");
+  std::error_code error;  // Ignored: the stream says whether it can be read.
+  if (!stream || std::filesystem::is_directory(file, error)) {
+    throw ConfigError(file.string() + ": expected a file that can be read, found none");
   }
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }

@@ -43,7 +43,8 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
     throw ConfigError(
         fmt::format("expected the name or file of one of the {}, found nothing", kind));
   }
-  if (file.has_parent_path() || std::filesystem::exists(file)) {
+  std::error_code error;  // Ignored: a folder that may not be entered holds no file to take.
+  if (file.has_parent_path() || std::filesystem::exists(file, error)) {
     return file;
   }
   const std::filesystem::path folder = configs_folder() / kind;

@@ -65,9 +65,10 @@ std::filesystem::path find_job_file(const JobFile& kind, const JobFile& other,
                                     std::string_view name_or_file) {
   const std::vector<std::string> own = yaml_names_in(configs_folder() / kind.folder);
   const std::filesystem::path file(name_or_file);
+  std::error_code error;  // Ignored, as find_config() does.
   // A dot alone makes no file of a name such as qwen2.5-7b.
   const bool is_file =
-      file.has_parent_path() || file.extension() == ".yaml" || std::filesystem::exists(file);
+      file.has_parent_path() || file.extension() == ".yaml" || std::filesystem::exists(file, error);
   if (name_or_file.empty() || is_file || std::ranges::find(own, name_or_file) != own.end()) {
     return find_config(kind.folder, name_or_file);
   }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <string_view>
 #include <utility>
 
 namespace trainyard {
@@ -19,6 +21,11 @@ constexpr std::chrono::seconds kBetweenLines{10};
 std::atomic<bool>& is_line_taken() {
   static std::atomic<bool> taken{false};
   return taken;
+}
+
+// Standard error may be closed or full by now; a display is no reason to fail.
+void show_on_line(std::string_view text) {
+  static_cast<void>(std::fputs(fmt::format("\r\x1b[K{}", text).c_str(), stderr));
 }
 
 bool take_line() {
@@ -63,7 +70,7 @@ LongRunDisplay::~LongRunDisplay() {
     watcher_.join();
   }
   if (is_drawn_) {
-    fmt::print(stderr, "\r\x1b[K");
+    show_on_line("");
   }
   if (has_line_) {
     is_line_taken() = false;
@@ -90,7 +97,7 @@ void LongRunDisplay::show(Clock::time_point now, const std::string& text) {
     last_line_ = now;
   }
   if (has_line_) {
-    fmt::print(stderr, "\r\x1b[K{}", text);
+    show_on_line(text);
     is_drawn_ = true;
   }
 }

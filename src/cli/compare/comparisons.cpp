@@ -24,6 +24,7 @@
 #include "parallelism/workload/workload.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/json_complaint.h"
 #include "sim/printable.h"
 #include "sim/yaml_names.h"
 #include "topology/cluster/cluster.h"
@@ -51,13 +52,35 @@ struct Result {
   ResultKind kind = ResultKind::Step;
 };
 
+// Figures with units are text, in which only a run that went wrong has "-nan GB/s" or "inf".
+void refuse_no_numbers(const std::string& file, const std::string& key, const ordered_json& json) {
+  if (json.is_string()) {
+    const std::string text = lower_case(json.get<std::string>());
+    const std::string word = text.substr(0, text.find(' '));
+    const std::string first = word.substr(word.starts_with('-') ? 1 : 0);
+    if (first == "nan" || first == "inf") {
+      fail(file, key, "a number", in_quotes(text));
+    }
+    return;
+  }
+  if (!json.is_structured()) {
+    return;  // Its items() are itself.
+  }
+  for (const auto& [name, child] : json.items()) {
+    refuse_no_numbers(file, key.empty() ? escaped(name) : key + "." + escaped(name), child);
+  }
+}
+
 Result load_result(const std::string& file) {
   Result result{.file = file, .json = {}};
+  const std::string text = read_file(file, kMaxResultBytes);
+  check_json_depth(file, text);
   try {
-    result.json = ordered_json::parse(read_file(file, kMaxResultBytes));
+    result.json = ordered_json::parse(text);
   } catch (const ordered_json::exception& problem) {
-    throw ConfigError(fmt::format("{}: expected JSON, found {}", file, escaped(problem.what())));
+    fail_json(file, text, problem);
   }
+  refuse_no_numbers(file, "", result.json);
   if (result.json.is_object() && result.json.contains("breakdown_ps")) {
     result.kind = ResultKind::Step;
   } else if (result.json.is_object() && result.json.contains("operation") &&

@@ -4,12 +4,16 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <boost/crc.hpp>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/formats/output.h"
+#include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/printable.h"
 
 namespace trainyard {
 namespace {
@@ -21,15 +25,35 @@ std::string first_line(std::uint64_t sweep) {
   return Json{{"sweep", sweep}}.dump() + "\n";
 }
 
-std::string line_of(std::size_t point, const SweepResult& result) {
-  return Json{{"point", point}, {"csv", result.csv}, {"error", result.error}}.dump() + "\n";
+std::string checksum_of(std::string_view text) {
+  boost::crc_32_type checksum;
+  checksum.process_bytes(text.data(), text.size());
+  return fmt::format("{:08x}", checksum.checksum());
 }
 
-// Throws Json::exception.
-void add_line(const std::string& line, SweepResults& results) {
-  const Json json = Json::parse(line);
-  results[json.at("point").get<std::size_t>()] = {.csv = json.at("csv").get<std::string>(),
-                                                  .error = json.at("error").get<std::string>()};
+std::string line_of(std::size_t point, const SweepResult& result) {
+  // Names of files may be no UTF-8, which JSON is.
+  constexpr auto kReplace = Json::error_handler_t::replace;
+  Json json{{"point", point}, {"csv", result.csv}, {"error", result.error}};
+  json["checksum"] = checksum_of(json.dump(-1, ' ', false, kReplace));
+  return json.dump(-1, ' ', false, kReplace) + "\n";
+}
+
+// False where the line is damaged: another one than would be written of what it says.
+bool add_line(const std::string& line, SweepResults& results) {
+  try {
+    const Json json = Json::parse(line);
+    const auto point = json.at("point").get<std::size_t>();
+    SweepResult result{.csv = json.at("csv").get<std::string>(),
+                       .error = json.at("error").get<std::string>()};
+    if (line_of(point, result) != line + "\n") {
+      return false;
+    }
+    results[point] = std::move(result);
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
 }
 
 // Whole lines; what a run that was cut off left of the last one is not a line.
@@ -81,7 +105,7 @@ SweepResults results_from(const std::string& text) {
   SweepResults results;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
-    add_line(text.substr(begin, end - begin), results);
+    CHECK(add_line(text.substr(begin, end - begin), results), "another process's text is damaged");
     begin = end + 1;
   }
   return results;
@@ -105,11 +129,11 @@ SweepResults read_journals(const std::string& output, std::uint64_t sweep, bool 
           file.string()));
     }
     for (std::size_t index = 1; index < lines.size(); ++index) {
-      try {
-        add_line(lines[index], results);
-      } catch (const Json::exception&) {
-        throw ConfigError(fmt::format("{}:{}: expected the result of a point, found \"{}\"",
-                                      file.string(), index + 1, lines[index].substr(0, 40)));
+      if (!add_line(lines[index], results)) {
+        throw ConfigError(fmt::format(
+            "{}:{}: expected the result of a point with its checksum, found {}; remove the line to "
+            "run the point again",
+            file.string(), index + 1, in_quotes(lines[index])));
       }
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A journal keeps the finished points of a sweep in files beside its output, so that a sweep that
 // was cut off can continue: OUTPUT.partial, and OUTPUT.partial.N of process N where there are
-// several. A line for each point, in JSON, flushed as it comes; the last one may be cut off.
+// several. A line for each point, in JSON with its CRC-32, flushed as it comes; the last one may be
+// cut off.
 #pragma once
 
 #include <cstddef>

@@ -112,6 +112,9 @@ Request read_request(const OptionReader& reader) {
   request.record_intervals = reader.given("record-intervals");
   request.threads = read_threads(reader);
   const std::optional<std::string> folder = reader.text("cases");
+  if (folder && folder->empty()) {
+    fail_option("cases", "a folder of validation cases", *folder);
+  }
   request.is_own = !folder;
   request.cases = folder ? std::filesystem::path(*folder)
                          : (project_folder() / "validation/cases/nccl").lexically_normal();

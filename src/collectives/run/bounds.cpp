@@ -5,23 +5,12 @@
 #include <map>
 
 #include "collectives/placement/aggregation.h"
-#include "network/engines/make_network.h"
-#include "sim/simulator.h"
+#include "topology/graph/path.h"
+#include "topology/graph/relayed_latency.h"
 
 namespace trainyard {
 
 namespace {
-
-class LastArrival final : public EventHandler {
- public:
-  explicit LastArrival(Simulator& simulator) : EventHandler(simulator), simulator_(simulator) {}
-  void on_event(std::uint64_t /*token*/) override { last_ = simulator_.now(); }
-  [[nodiscard]] SimTime last() const { return last_; }
-
- private:
-  Simulator& simulator_;
-  SimTime last_;
-};
 
 Bytes part(Bytes size, int count, int ranks) {
   return Bytes(size.count() / ranks * count);  // Parts are alike; rounded down at most.
@@ -97,24 +86,26 @@ SimTime CollectiveBounds::farthest(const Cluster& cluster) const {
   if (operation_ == Operation::AllToAllV || ranks_ == 1) {
     return {};
   }
-  const bool inwards = operation_ == Operation::Reduce || operation_ == Operation::Gather;
-  Simulator simulator;
-  Routing routing(cluster.topology, cluster.routing);
-  const auto network = make_network(Fidelity::Analytical, simulator, routing);
-  LastArrival arrival(simulator);
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const int hub = operation_ == Operation::SendReceive ? (rank + ranks_ - 1) % ranks_ : root_;
-    const NodeId other = cluster.gpus[static_cast<std::size_t>(rank)];
-    const NodeId centre = cluster.gpus[static_cast<std::size_t>(hub)];
-    if (rank != hub) {
-      const ConnectionId connection = network->connect({.source = inwards ? other : centre,
-                                                        .target = inwards ? centre : other,
-                                                        .flow_label = 0});
-      network->send(connection, Bytes(0), arrival, 0);
+  SimTime farthest;
+  if (operation_ == Operation::SendReceive) {
+    Routing routing(cluster.topology, cluster.routing);
+    std::vector<LinkId> path;
+    for (std::size_t rank = 0; rank < cluster.gpus.size(); ++rank) {
+      const NodeId next = cluster.gpus[(rank + 1) % cluster.gpus.size()];
+      if (routing.route(cluster.gpus[rank], next, 0, path)) {
+        farthest = std::max(farthest, path_latency(cluster.topology, path));
+      }
     }
+    return farthest;
   }
-  simulator.run();
-  return arrival.last();
+  const bool inwards = operation_ == Operation::Reduce || operation_ == Operation::Gather;
+  const std::vector<SimTime> latencies =
+      relayed_latencies(cluster.topology, cluster.gpus[static_cast<std::size_t>(root_)],
+                        inwards ? Heading::ToHub : Heading::FromHub);
+  for (const NodeId gpu : cluster.gpus) {
+    farthest = std::max(farthest, latencies[gpu.value()]);
+  }
+  return farthest;
 }
 
 CollectiveBounds::Demand CollectiveBounds::demand(const Group& group, Bytes size) const {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lower bounds on the time of a collective on a cluster, whatever the algorithm.
 //
-// - Latency: no operation ends before a message of no bytes has come from where it must to the rank
-//   that is farthest: from the root (to it, for reduce and gather), from rank r to r + 1 for
-//   sendrecv, otherwise from rank 0. None for alltoallv.
+// - Latency: no operation ends before news have come from where they must to the rank that is
+//   farthest, passed on by whatever is on the way: from the root (to it, for reduce and gather),
+//   otherwise from rank 0. For sendrecv, which nothing passes on, it is the latency of the route
+//   from rank r to r + 1. None for alltoallv.
 // - Bandwidth: what a rank must send or receive goes through its links, what a server must through
 //   the links that leave it. Of S bytes over n ranks, a group of g ranks (a rank or a server) must
 //     all_reduce      send and receive S

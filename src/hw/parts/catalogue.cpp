@@ -234,7 +234,8 @@ void Catalogue::add(const ConfigNode& kinds) {
 
 void Catalogue::add(const std::filesystem::path& file_or_folder) {
   std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_directory(file_or_folder)) {
+  std::error_code error;  // Ignored: what cannot be looked at is refused as a file.
+  if (std::filesystem::is_directory(file_or_folder, error)) {
     for (const auto& entry : std::filesystem::directory_iterator(file_or_folder)) {
       if (entry.path().extension() == ".yaml") {
         files.push_back(entry.path());

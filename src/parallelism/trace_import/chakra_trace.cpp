@@ -17,6 +17,7 @@
 
 #include "parallelism/trace_import/chakra_nodes.h"
 #include "parallelism/workload/imported_text.h"
+#include "sim/json_complaint.h"
 
 namespace trainyard {
 namespace {
@@ -57,10 +58,11 @@ std::vector<int> ranks_of(const nlohmann::json& list, const std::string& place) 
 }
 
 nlohmann::json json_of(std::string_view text, const std::string& place) {
+  check_json_depth(place, text);
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& problem) {
-    throw ConfigError(fmt::format("{}: expected JSON, found {}", place, escaped(problem.what())));
+    fail_json(place, text, problem);
   }
 }
 

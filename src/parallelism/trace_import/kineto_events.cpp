@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "parallelism/workload/imported_text.h"
+#include "sim/json_complaint.h"
 
 namespace trainyard {
 namespace {
@@ -158,14 +159,14 @@ class KinetoReader {
 
   KinetoTrace read() {
     trace_.name = file_.name;
+    check_json_depth(file_.name, file_.text);
     json root;
     try {
       root = json::parse(file_.text, [&](int depth, json::parse_event_t event, json& parsed) {
         return keep(depth, event, parsed);
       });
     } catch (const json::exception& problem) {
-      throw ConfigError(
-          fmt::format("{}: expected JSON, found {}", file_.name, escaped(problem.what())));
+      fail_json(file_.name, file_.text, problem);
     }
     if (!root.is_object() || !root.contains("traceEvents")) {
       fail_imported(file_.name, "traceEvents", "a list of events", "none");

@@ -135,6 +135,9 @@ void write_file(const fs::path& file, const std::string& text) {
   }
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
+  if (!fs::status_known(status)) {  // A name that is too long, links in a circle.
+    fail(file, error.message());
+  }
   if (fs::is_directory(status)) {
     fail(file, "it is a directory");
   }
@@ -159,6 +162,9 @@ std::optional<std::string> unwritable_reason(const fs::path& file) {
   const auto words = [](int error) { return std::generic_category().message(error); };
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
+  if (!fs::status_known(status)) {
+    return error.message();
+  }
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     // Opening a pipe would wait for its reader.
     return ::access(file.c_str(), W_OK) == 0 ? std::nullopt : std::optional(words(errno));

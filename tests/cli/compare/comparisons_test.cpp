@@ -10,6 +10,7 @@
 
 #include "cli/common/commands.h"
 #include "sim/config_error.h"
+#include "sim/printable.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -171,6 +172,18 @@ TEST_CASE("results that are none, or do not add up, are refused", "[compare-runs
           half +
               ": step_time_ps: expected a whole number of picoseconds from 1 to "
               "4000000000000000000, found 5.5");
+}
+
+TEST_CASE("figures that are no numbers are refused with their place", "[compare-runs]") {
+  ResultFolder folder;
+  for (const std::string figure : {"nan", "-nan GB/s", "inf", "-Inf GB/s"}) {
+    const std::string file =
+        folder.text("a.json", R"({"breakdown_ps": {}, "resources": {"nics": ")" + figure + "\"}}");
+    REQUIRE(problem_of(file, file) ==
+            file + ": resources.nics: expected a number, found \"" + lower_case(figure) + "\"");
+  }
+  const std::string bare = folder.text("b.json", R"({"step_time_ps": NaN})");
+  REQUIRE(problem_of(bare, bare).starts_with(bare + ":1:18: expected JSON, found "));
 }
 
 TEST_CASE("times that no run has are refused, not added up", "[compare-runs]") {

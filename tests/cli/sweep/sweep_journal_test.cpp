@@ -50,12 +50,32 @@ TEST_CASE("finished points are there again after a run that was cut off", "[swee
   REQUIRE(std::filesystem::exists(at.output + ".partially"));
 }
 
-TEST_CASE("a journal with a line that is none is refused", "[sweep]") {
+TEST_CASE("a journal with a damaged line is refused, whatever was changed in it", "[sweep]") {
   const JournalledOutput at;
-  { const SweepJournal journal(at.output, 0, 42); }
-  std::ofstream(at.output + ".partial", std::ios::app) << "nonsense\n";
-  REQUIRE(at.refusal(42, true).find(":2: expected the result of a point, found ") !=
-          std::string::npos);
+  SweepJournal(at.output, 0, 42).add(3, kGood);
+  const std::string whole = read_text_file(at.output + ".partial");
+  const std::size_t second = whole.find('\n') + 1;
+  REQUIRE(read_journals(at.output, 42, true) == SweepResults{{3, kGood}});
+  for (std::size_t at_byte = second; at_byte + 1 < whole.size(); ++at_byte) {
+    INFO(at_byte);
+    std::string text = whole;
+    text[at_byte] = text[at_byte] == '7' ? '8' : '7';
+    std::ofstream(at.output + ".partial") << text;
+    REQUIRE(at.refusal(42, true).find(":2: expected the result of a point with its checksum, "
+                                      "found ") != std::string::npos);
+    text.erase(at_byte, 1);
+    std::ofstream(at.output + ".partial") << text;
+    REQUIRE(at.refusal(42, true).find(":2: expected the result of a point") != std::string::npos);
+  }
+  std::ofstream(at.output + ".partial") << whole << "nonsense\n";
+  REQUIRE(at.refusal(42, true).find(":3: expected the result of a point with its checksum, "
+                                    "found \"nonsense\"") != std::string::npos);
+}
+
+TEST_CASE("text that is not UTF-8 does not end a sweep", "[sweep]") {
+  const JournalledOutput at;
+  SweepJournal(at.output, 0, 42).add(0, {.csv = "a\xff", .error = ""});
+  REQUIRE(read_journals(at.output, 42, true).at(0).csv == "a\xef\xbf\xbd");
 }
 
 TEST_CASE("results go to another process as they are", "[sweep]") {
