@@ -162,7 +162,7 @@ TEST_CASE("the profile of a step's memory has a line for each pass of each rank"
            "," + sizes;
   };
   REQUIRE(csv.substr(csv.find('\n') + 1) ==
-          line("0,0,", forward) + line("0,1,", last) + line("1,1,", last));
+          line("0,0,", forward) + line("0,1,", last) + line("1,0,", last));
 }
 
 }  // namespace trainyard
