@@ -70,6 +70,7 @@ struct Timer::State {
   std::optional<OwnWays> own_ways;  // Made at first use.
   // Rates over links, by the call; they do not depend on sizes.
   std::map<std::array<int, 3>, double> known_rates;
+  std::map<std::array<int, 4>, std::vector<Load>> known_traffic;  // Answers of byte_traffic().
 
   void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
@@ -123,6 +124,11 @@ struct Timer::State {
   [[nodiscard]] std::vector<std::vector<NodeFlow>> tree_flows() const;
   [[nodiscard]] std::vector<Load> loads(const std::vector<std::vector<NodeFlow>>& flows,
                                         ConnectionLoads& connections);
+  // Returns what each channel of a ring or tree puts on links for each byte of its connections, or
+  // all of another call for each byte of it; of sends and receives those inside nodes, and those
+  // between them, for each byte of a pair.
+  [[nodiscard]] const std::vector<Load>& byte_traffic(const CallPlan& plan, int root);
+  [[nodiscard]] const std::vector<Load>& byte_traffic(Operation operation);
   [[nodiscard]] const NodeNics& nics_of(int rank) const;
   // Returns what others leave a wire of this channel, of a ring or tree.
   [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
