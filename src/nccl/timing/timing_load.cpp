@@ -6,6 +6,7 @@
 // Links that do not carry their whole rate (NICs, PCIe, host bridges, staging) count as if more
 // crossed them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -38,6 +39,19 @@ double bytes_in_channel(const CallPlan& plan, Bytes share, int ranks) {
   return plan.function == Function::AllReduce ? 2.0 * bytes * (ranks - 1) / ranks
          : gathers_or_scatters(plan.function) ? bytes * (ranks - 1)
                                               : bytes;
+}
+
+// Adds so many times another load.
+void add_times(const Load& more, double times, Load& load) {
+  for (const LinkWeight& one : more) {
+    if (times > 0.0) {
+      load.push_back({.link = one.link, .weight = times * one.weight});
+    }
+  }
+}
+
+bool has_channels(const CallPlan& plan) {
+  return plan.algorithm == Algorithm::Ring || plan.algorithm == Algorithm::Tree;
 }
 
 // In a chain nothing goes into the root of a broadcast, and nothing out of that of a reduction.
@@ -88,7 +102,8 @@ void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, do
       load.push_back({.link = id, .weight = weight});
       continue;
     }
-    if (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi) {
+    if (shares == LinkShares::AsReached &&
+        (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi)) {
       continue;
     }
     double of_link = link.spec.kind == LinkKind::Pcie ? pcie_share : 1.0;
@@ -128,7 +143,7 @@ void Timer::State::add_load(const NodeFlow& flow, double weight, LinkShares shar
   }
 }
 
-// The connections of each channel of the rings.// The connections of each channel of the rings.
+// The connections of each channel of the rings.
 std::vector<std::vector<NodeFlow>> Timer::State::ring_flows() const {
   std::vector<std::vector<NodeFlow>> flows;
   for (std::size_t c = 0; c < communicator.rings.size(); ++c) {
@@ -169,14 +184,14 @@ std::vector<std::vector<NodeFlow>> Timer::State::tree_flows() const {
 }
 
 std::vector<Load> Timer::State::loads(const std::vector<std::vector<NodeFlow>>& flows,
-                                      ConnectionLoads& connections) {
+                                      LinkShares shares, ConnectionLoads& connections) {
   std::vector<Load> loads;
   for (const std::vector<NodeFlow>& of_channel : flows) {
     Load& load = loads.emplace_back();
     for (const NodeFlow& flow : of_channel) {
       // The weight of what goes at one rate in all, or so many bytes each.
       const double weight = flow.bytes.count() > 0 ? static_cast<double>(flow.bytes.count()) : 1.0;
-      add_load(flow, weight, LinkShares::AsReached, connections, load);
+      add_load(flow, weight, shares, connections, load);
     }
     merge(load);
   }
@@ -205,33 +220,54 @@ std::vector<std::vector<NodeFlow>> Timer::State::flows_of(const CallPlan& plan) 
 }
 
 std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connections) {
-  return state_->loads(state_->flows_of(plan), connections);
+  return state_->loads(state_->flows_of(plan), State::LinkShares::AsReached, connections);
+}
+
+const std::vector<Load>& Timer::State::byte_traffic(const CallPlan& plan, int root) {
+  const bool by_channel = has_channels(plan);
+  const auto [known, is_new] =
+      known_traffic.try_emplace({static_cast<int>(plan.algorithm), static_cast<int>(plan.function),
+                                 by_channel ? 0 : plan.channels, root});
+  if (!is_new) {
+    return known->second;
+  }
+  // So many that what each flow has of them is rounded by nothing.
+  CallPlan many = plan;
+  many.bytes = Bytes(std::int64_t{1} << 40);
+  ConnectionLoads& connections = own_connections();
+  for (const std::vector<NodeFlow>& flows : flows_of(many)) {
+    Load& load = known->second.emplace_back();
+    for (const NodeFlow& flow : flows) {
+      if (is_used(plan, flow, root)) {
+        const double bytes = by_channel ? 1.0
+                                        : static_cast<double>(flow.bytes.count()) /
+                                              static_cast<double>(many.bytes.count());
+        add_load(flow, bytes, LinkShares::All, connections, load);
+      }
+    }
+    merge(load);
+  }
+  return known->second;
 }
 
 Load Timer::traffic(const CallPlan& plan, int root) {
-  State& state = *state_;
-  ConnectionLoads& connections = state.own_connections();
-  LoadSum sum(state.cluster.topology);
-  const std::vector<std::vector<NodeFlow>> flows = state.flows_of(plan);
-  const std::vector<ChannelPart> shares = channel_shares(plan);
-  const bool by_channel = plan.algorithm == Algorithm::Ring || plan.algorithm == Algorithm::Tree;
-  for (std::size_t channel = 0; channel < (by_channel ? shares.size() : flows.size()); ++channel) {
-    if (flows.empty()) {
-      break;
-    }
-    for (const NodeFlow& flow : flows[channel % flows.size()]) {
-      const double bytes =
-          by_channel ? bytes_in_channel(plan, shares[channel].bytes, state.communicator.ranks)
-                     : static_cast<double>(flow.bytes.count());
-      if (is_used(plan, flow, root) && bytes > 0.0) {
-        Load load;
-        state.add_load(flow, bytes * on_wire(plan.protocol), State::LinkShares::All, connections,
-                       load);
-        sum.add(load);
-      }
-    }
+  const std::vector<Load>& of_byte = state_->byte_traffic(plan, root);
+  if (of_byte.empty()) {
+    return {};
   }
-  return sum.total();
+  Load load;
+  if (!has_channels(plan)) {
+    add_times(of_byte.front(), static_cast<double>(plan.bytes.count()) * on_wire(plan.protocol),
+              load);
+    return load;
+  }
+  const std::vector<ChannelPart> shares = channel_shares(plan);
+  for (std::size_t channel = 0; channel < shares.size(); ++channel) {
+    const double bytes = bytes_in_channel(plan, shares[channel].bytes, state_->communicator.ranks);
+    add_times(of_byte[channel % of_byte.size()], bytes * on_wire(plan.protocol), load);
+  }
+  merge(load);
+  return load;
 }
 
 void Timer::State::visit_exchange(Operation operation, int max_peers, const VisitPart& visit) {
@@ -269,24 +305,44 @@ void Timer::State::visit_exchange(Operation operation, int max_peers, const Visi
 }
 
 // Adds what every rank sends to each peer in turn, with the weight of one pair each.
-Load Timer::State::exchange_load(Operation operation, int max_peers, ConnectionLoads& connections) {
+Load Timer::State::exchange_load(Operation operation, int max_peers, LinkShares shares,
+                                 ConnectionLoads& connections) {
   LoadSum sum(cluster.topology);
   Load load;
   visit_exchange(operation, max_peers, [&](const NodeFlow& part, double stands_for) {
-    add_load(part, stands_for, LinkShares::AsReached, connections, load);
+    add_load(part, stands_for, shares, connections, load);
     sum.add(load);
     load.clear();
   });
   return sum.total();
 }
 
-std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {
-  State& state = *state_;
-  if (state.communicator.ranks == 1 ||
-      (operation != Operation::SendReceive && operation != Operation::AllToAll)) {
+std::vector<Load> Timer::State::loads(Operation operation, LinkShares shares,
+                                      ConnectionLoads& connections) {
+  if (communicator.ranks == 1) {
     return {};
   }
-  return {state.exchange_load(operation, kMaxPeers, connections)};
+  return {exchange_load(operation, kMaxPeers, shares, connections)};
+}
+
+std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {
+  return state_->loads(operation, State::LinkShares::AsReached, connections);
+}
+
+const std::vector<Load>& Timer::State::byte_traffic(Operation operation) {
+  const auto [known, is_new] = known_traffic.try_emplace({-1, static_cast<int>(operation), 0, 0});
+  if (is_new) {
+    ConnectionLoads& connections = own_connections();
+    std::array<LoadSum, 2> sums{LoadSum(cluster.topology), LoadSum(cluster.topology)};
+    visit_exchange(operation, kMaxPeers, [&](const NodeFlow& part, double stands_for) {
+      const bool is_far = complete.node_of(part.from) != complete.node_of(part.to);
+      Load load;
+      add_load(part, stands_for, LinkShares::All, connections, load);
+      sums[is_far ? 1 : 0].add(load);
+    });
+    known->second = {sums[0].total(), sums[1].total()};
+  }
+  return known->second;
 }
 
 Load Timer::traffic(Operation operation, Bytes size) {
@@ -296,23 +352,16 @@ Load Timer::traffic(Operation operation, Bytes size) {
     return {};
   }
   const Bytes of_pair(operation == Operation::SendReceive ? size.count() : size.count() / ranks);
-  const auto share_of_wire = [&](bool network) {
-    return on_wire(
-        plan_point_to_point(state.communicator, state.environment, of_pair, network).protocol);
-  };
-  const double near = share_of_wire(false);
-  const double far = share_of_wire(true);
-  const auto bytes = static_cast<double>(of_pair.count());
-  ConnectionLoads& connections = state.own_connections();
-  LoadSum sum(state.cluster.topology);
-  state.visit_exchange(operation, kMaxPeers, [&](const NodeFlow& part, double stands_for) {
-    const bool is_near = state.complete.node_of(part.from) == state.complete.node_of(part.to);
-    Load load;
-    state.add_load(part, bytes * stands_for * (is_near ? near : far), State::LinkShares::All,
-                   connections, load);
-    sum.add(load);
-  });
-  return sum.total();
+  const std::vector<Load>& of_byte = state.byte_traffic(operation);
+  Load load;
+  for (const bool network : {false, true}) {
+    const Protocol protocol =
+        plan_point_to_point(state.communicator, state.environment, of_pair, network).protocol;
+    add_times(of_byte[network ? 1 : 0], static_cast<double>(of_pair.count()) * on_wire(protocol),
+              load);
+  }
+  merge(load);
+  return load;
 }
 
 void Timer::limit(const CallLimits& limits) {

@@ -176,6 +176,34 @@ TEST_CASE("both ports of an adapter carry half, and one that is left carries all
   }
 }
 
+// What a timer has counted once it takes times the size; a new one has counted nothing.
+TEST_CASE("what is counted of one size holds for others and for other calls", "[nccl][timing]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
+  for (const char* const algorithm : {"Ring", "Tree", "NVLSTree"}) {
+    INFO(algorithm);
+    const TimedJob job(cluster, forced(algorithm, "Simple"));
+    Timer timer = job.timer();
+    for (const Bytes size : {mib(256), kib(512), mib(33)}) {
+      const CallPlan plan = job.plan(Function::AllReduce, size);
+      const Load again = timer.traffic(plan);
+      const Load first = job.timer().traffic(plan);
+      REQUIRE(again.size() == first.size());
+      for (std::size_t link = 0; link < first.size(); ++link) {
+        REQUIRE(again[link].link == first[link].link);
+        REQUIRE(again[link].weight == first[link].weight);
+      }
+      (void)timer.traffic(Operation::AllToAll, size);
+    }
+  }
+  const TimedJob job(cluster);
+  Timer timer = job.timer();
+  const Load small = timer.traffic(Operation::AllToAll, mib(64));
+  const Load large = timer.traffic(Operation::AllToAll, mib(256));
+  for (std::size_t link = 0; link < small.size(); ++link) {
+    REQUIRE(large[link].weight == Approx(4.0 * small[link].weight));
+  }
+}
+
 TEST_CASE("what NVSwitches add up is not counted here", "[nccl][timing]") {
   const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 1}), forced("NVLS", "Simple"));
   REQUIRE(job.timer().traffic(job.plan(Function::AllReduce, mib(256))).empty());
