@@ -55,9 +55,12 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
   if (file.has_extension()) {
     return file;
   }
-  throw ConfigError(fmt::format("expected a file or one of the {} {}, found {}{}", kind,
-                                fmt::join(names, ", "), in_quotes(name_or_file),
-                                did_you_mean(name_or_file, names)));
+  constexpr std::size_t kMostListed = 12;  // More are no line that anyone reads.
+  const std::string known = names.size() > kMostListed
+                                ? fmt::format("{} names in configs/{}", names.size(), kind)
+                                : fmt::format("{} {}", kind, fmt::join(names, ", "));
+  throw ConfigError(fmt::format("expected a file or one of the {}, found {}{}", known,
+                                in_quotes(name_or_file), did_you_mean(name_or_file, names)));
 }
 
 std::filesystem::path intervals_file() {

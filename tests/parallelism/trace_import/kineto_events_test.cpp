@@ -143,7 +143,7 @@ TEST_CASE("what is missing in a profile is named with its event", "[kineto]") {
           "a.json: traceEvents: expected a list of objects, found something else");
   REQUIRE(events_error("[1]") == "a.json: traceEvents: expected a list of events, found none");
   const std::string truncated = with_args(kCall).substr(0, 150);
-  REQUIRE(events_error(truncated).find("a.json: expected JSON, found ") == 0);
+  REQUIRE(events_error(truncated).find("a.json:1:151: expected JSON, found ") == 0);
 }
 
 }  // namespace trainyard
