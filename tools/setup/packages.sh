@@ -11,7 +11,8 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache git
   libboost-program-options-dev libboost-mpi-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
-  nlohmann-json3-dev libpugixml-dev libceres-dev libprotobuf-dev catch2 libbenchmark-dev
+  nlohmann-json3-dev libpugixml-dev libceres-dev libprotobuf-dev zlib1g-dev libzstd-dev
+  libsqlite3-dev catch2 libbenchmark-dev
   libjs-d3 python3-yaml python3-jsonschema
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)

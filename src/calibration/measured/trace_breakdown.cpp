@@ -20,6 +20,8 @@ std::string name_of(const KinetoEvent& event) {
       return kComputation;
     case KinetoKind::Call:
       return std::string(to_string(event.operation));
+    case KinetoKind::Recorded:
+      return "collective";  // Which one is not known, or not modelled.
     case KinetoKind::Send:
     case KinetoKind::Receive:
       break;

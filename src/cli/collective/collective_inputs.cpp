@@ -133,7 +133,12 @@ std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int r
   }
   constexpr std::size_t kMaxAlgorithmBytes = std::size_t{16} << 20;
   const std::string& file = *request.algorithm_file;
-  const MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMaxAlgorithmBytes), file);
+  MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMaxAlgorithmBytes), file);
+  if (algorithm.is_custom) {
+    algorithm.operation = request.operation;
+    notes.push_back(fmt::format("{}: a custom collective, proved to be {}", file,
+                                to_string(request.operation)));
+  }
   if (algorithm.operation != request.operation) {
     throw ConfigError(fmt::format("--algo-file: expected an algorithm for {}, found {} for {}",
                                   to_string(request.operation), file,

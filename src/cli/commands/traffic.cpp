@@ -4,9 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -38,8 +40,9 @@ namespace {
 
 constexpr std::string_view kTrafficExample = R"(
 FILE describes flows: permutation, incast, alltoall, uniform, poisson, a list, a trace; or is a name
-in configs/traffic. Their completion times, slowdowns against running alone, the goodput of sources
-and the fullest links are printed. The status is 1 if a flow was never complete.
+in configs/traffic, or the flows of another simulator (.cm of htsim, .txt of HPCC, .csv). Their
+completion times, slowdowns against running alone, the goodput of sources and the fullest links are
+printed. The status is 1 if a flow was never complete.
 
 Examples:
   trainyard traffic permutation --cluster fat-tree-k8-100g
@@ -88,8 +91,29 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   return request;
 }
 
+// The flow file of another simulator is a traffic file with one group.
+ConfigDocument load_traffic_document(const std::filesystem::path& file) {
+  struct Kind {
+    std::string_view extension;
+    std::string_view format;
+  };
+  constexpr std::array<Kind, 3> kFlowFiles{{{".cm", "htsim"}, {".txt", "hpcc"}, {".csv", "csv"}}};
+  const std::string extension = file.extension().string();
+  for (const Kind& kind : kFlowFiles) {
+    if (extension == kind.extension) {
+      const std::string name = nlohmann::json(file.filename().string()).dump();
+      return ConfigDocument::parse(
+          fmt::format("name: {}\nsource: the flow file of another simulator\ngroups:\n"
+                      "  - {{name: flows, kind: trace, format: {}, file: {}}}\n",
+                      name, kind.format, name),
+          file.string());
+    }
+  }
+  return ConfigDocument::load(file);
+}
+
 TrafficSpec load_traffic(const TrafficRequest& request, const Cluster& cluster) {
-  ConfigDocument document = ConfigDocument::load(request.traffic);
+  ConfigDocument document = load_traffic_document(request.traffic);
   for (const std::string& setting : request.settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {

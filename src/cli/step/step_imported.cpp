@@ -15,8 +15,10 @@
 #include "cli/common/long_run_display.h"
 #include "cli/common/options.h"
 #include "cli/step/step_request.h"
+#include "parallelism/run/gpu_kinds.h"
 #include "parallelism/trace_import/chakra_trace.h"
 #include "parallelism/trace_import/imported_run.h"
+#include "parallelism/trace_import/swapped_machine.h"
 #include "parallelism/traffic/cluster_times.h"
 #include "report/formats/output.h"
 #include "report/steps/imported_report.h"
@@ -88,10 +90,21 @@ StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
                       .slow_rank = read_slow_rank(reader),
                       .jitter = read_jitter(reader),
                       .trace = output_file(reader, "trace"),
-                      .comm_groups = reader.text("comm-groups")};
+                      .comm_groups = reader.text("comm-groups"),
+                      .execution_traces = reader.text("execution-traces"),
+                      .recorded_on = reader.text("recorded-on")};
   if (request.comm_groups && format != ImportedFormat::Chakra) {
     throw ConfigError(
         fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
+  }
+  if (request.execution_traces && format != ImportedFormat::Kineto) {
+    throw ConfigError(
+        fmt::format("--execution-traces: expected profiles, found a {} file", to_string(format)));
+  }
+  if (request.recorded_on && format != ImportedFormat::Kineto) {
+    throw ConfigError(
+        fmt::format("--recorded-on: expected profiles, whose kernels have names, found a {} file",
+                    to_string(format)));
   }
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
   // The cluster refuses settings of workloads, of which this one has none.
@@ -100,7 +113,30 @@ StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
   return request;
 }
 
-GraphRunOptions run_options(const StepRequest& request, const ImportedWorkload& workload) {
+// Rates of kernels in 16 bits, with the software that says least.
+ComputeRates usual_rates(const GpuModel& gpu) {
+  return compute_rates(gpu, load_gpu_rates(std::nullopt),
+                       SoftwareProfile::load(find_config("software", "pytorch-native")),
+                       Precision::Fp16);
+}
+
+SwapFactors swap_factors_of(const std::string& recorded_on, const Cluster& cluster) {
+  const auto& gpus = cluster.catalogue.gpus();
+  const auto found = gpus.find(recorded_on);
+  if (found == gpus.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, gpu] : gpus) {
+      names.push_back(name);
+    }
+    fail_option("recorded-on", fmt::format("a GPU of the catalogue: {}", fmt::join(names, ", ")),
+                recorded_on);
+  }
+  return swap_factors(usual_rates(found->second),
+                      usual_rates(gpu_of(cluster, "profiles that were recorded on another")));
+}
+
+GraphRunOptions run_options(const StepRequest& request, const ImportedWorkload& workload,
+                            const std::optional<SwapFactors>& swap) {
   const int ranks = workload.graph.ranks();
   GraphRunOptions options;
   options.compute_ppm.assign(static_cast<std::size_t>(ranks), request.compute_ppm);
@@ -117,11 +153,31 @@ GraphRunOptions run_options(const StepRequest& request, const ImportedWorkload& 
   if (request.jitter.has_any()) {
     options = with_jitter(std::move(options), request.jitter, workload.graph);
   }
+  if (swap) {
+    options.operation_ppm = swapped_ppm(workload.graph, *swap, std::move(options.operation_ppm));
+  }
   return options;
 }
 
-std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& run) {
+std::string swap_note(const std::string& recorded_on, const SwapFactors& factors) {
+  const auto factor = [&](KernelKind kind) {
+    return static_cast<double>(factors[static_cast<std::size_t>(kind)]) / 1e6;
+  };
+  return fmt::format(
+      "computation was recorded on {}: here products take {:.3f}, attention {:.3f} and other "
+      "kernels {:.3f} of its time, by the rates of both in 16 bits; copies to and from the host "
+      "and "
+      "gaps take the same",
+      recorded_on, factor(KernelKind::Product), factor(KernelKind::Attention),
+      factor(KernelKind::Memory));
+}
+
+std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& run,
+                                  const std::optional<SwapFactors>& swap) {
   std::vector<std::string> notes;
+  if (swap) {
+    notes.push_back(swap_note(*request.recorded_on, *swap));
+  }
   if (request.runtime.shares_network) {
     notes.emplace_back("all traffic at once on one network");
   } else {
@@ -164,12 +220,20 @@ Options imported_options() {
       "word do not say it: " +
       alternatives(format_names());
   static const std::string format_choices = fmt::format("{}", fmt::join(format_names(), "|"));
-  return {{"workload-format", "NAME", format_help, {.choices = format_choices}},
-          {"comm-groups", "FILE",
-           "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them",
-           kInput},
-          {"compute-scale", "FACTOR",
-           "with such a workload: computation takes so many times as long as recorded"}};
+  return {
+      {"workload-format", "NAME", format_help, {.choices = format_choices}},
+      {"comm-groups", "FILE",
+       "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them",
+       kInput},
+      {"compute-scale", "FACTOR",
+       "with such a workload: computation takes so many times as long as recorded"},
+      {"execution-traces", "PATH",
+       "with profiles: execution traces of PyTorch, one for each rank, that say what kernels of "
+       "NCCL without a name for their collective do",
+       kInput},
+      {"recorded-on", "GPU",
+       "with profiles: the GPU of the catalogue on which they were recorded; computation is "
+       "scaled by the rates of the cluster's GPU over its"}};
 }
 
 std::optional<ImportedFormat> imported_format(const OptionReader& reader) {
@@ -179,7 +243,8 @@ std::optional<ImportedFormat> imported_format(const OptionReader& reader) {
   const std::optional<std::string> workload = reader.text("workload");
   const std::optional<ImportedFormat> format =
       workload ? recognise_imported(*workload) : std::nullopt;
-  for (const std::string_view name : {"compute-scale", "comm-groups"}) {
+  for (const std::string_view name :
+       {"compute-scale", "comm-groups", "execution-traces", "recorded-on"}) {
     if (!format && reader.given(name)) {
       throw ConfigError(fmt::format(
           "--{}: expected a workload of another tool, found one of Trainyard's own", name));
@@ -203,6 +268,9 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
                           .rank = {},
                           .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
   }
+  if (request.execution_traces) {
+    target.execution_traces = read_imported_files(*request.execution_traces, format);
+  }
   const std::vector<ImportedFile> files = read_imported_files(request.inputs.workload, format);
   for (const ImportedFile& file : files) {
     check_not_read({"output", request.output}, reader.command(), "workload", file.name);
@@ -211,10 +279,13 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const ImportedWorkload workload = read_imported(files, format, target);
   warn(workload, log);
   const nccl::Profile profile = load_profile(request.inputs.profile);
+  const std::optional<SwapFactors> swap =
+      request.recorded_on ? std::optional(swap_factors_of(*request.recorded_on, cluster))
+                          : std::nullopt;
   const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_imported(cluster, workload, step_tables(request, no_rates(), profile),
-                        run_options(request, workload));
+                        run_options(request, workload, swap));
   }();
   write_trace(request, workload.graph, run.result);
   ImportedReport report{.setup = setup_of(request, cluster, request.inputs.workload,
@@ -222,7 +293,7 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
                         .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
                         .source = &workload,
                         .run = &run,
-                        .notes = notes_of(request, run),
+                        .notes = notes_of(request, run, swap),
                         .inputs = inputs_of_run(cluster, request.inputs),
                         .estimates = cluster.estimates};
   if (const auto ranks = static_cast<std::size_t>(workload.graph.ranks());

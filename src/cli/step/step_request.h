@@ -38,7 +38,9 @@ struct StepRequest {
   std::optional<std::string> memory = {};  // The file for the memory of each rank, over its passes.
   std::optional<HtmlTarget> report = {};
   std::optional<CostRequest> costs = {};
-  std::optional<std::string> comm_groups = {};  // The file beside Chakra traces.
+  std::optional<std::string> comm_groups = {};       // The file beside Chakra traces.
+  std::optional<std::string> execution_traces = {};  // Of PyTorch, beside profiles.
+  std::optional<std::string> recorded_on = {};       // The GPU on which a profile was recorded.
 };
 
 // `reader` has the options of step_command(); `only` represents what --method would say. Throws

@@ -31,10 +31,10 @@ constexpr int kMaxChunks = 1 << 16;
 
 using Words = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 16> kAlgorithmWords{
-    "name",       "proto", "nchannels", "nchunksperloop", "ngpus",    "coll",     "inplace",
-    "outofplace", "redop", "root",      "nthreads",       "minBytes", "maxBytes", "min_bytes",
-    "max_bytes",  "gpu"};
+constexpr std::array<std::string_view, 17> kAlgorithmWords{
+    "name",     "proto",      "nchannels", "nchunksperloop", "ngpus",    "coll",
+    "inplace",  "outofplace", "redop",     "root",           "nthreads", "minBytes",
+    "maxBytes", "min_bytes",  "max_bytes", "maxcount",       "gpu"};
 constexpr std::array<std::string_view, 5> kGpuWords{"id", "i_chunks", "o_chunks", "s_chunks", "tb"};
 constexpr std::array<std::string_view, 5> kBlockWords{"id", "send", "recv", "chan", "step"};
 constexpr std::array<std::string_view, 10> kStepWords{
@@ -55,12 +55,16 @@ constexpr Names<MscclStepType, 10> kTypes{{{"s", MscclStepType::Send},
                                            {"nop", MscclStepType::Nothing}}};
 constexpr Names<MscclBuffer, 3> kBuffers{
     {{"i", MscclBuffer::Input}, {"o", MscclBuffer::Output}, {"s", MscclBuffer::Scratch}}};
-constexpr Names<Operation, 6> kCollectives{{{"allreduce", Operation::AllReduce},
+constexpr Names<Operation, 7> kCollectives{{{"allreduce", Operation::AllReduce},
                                             {"allgather", Operation::AllGather},
                                             {"reduce_scatter", Operation::ReduceScatter},
                                             {"alltoall", Operation::AllToAll},
                                             {"broadcast", Operation::Broadcast},
-                                            {"reduce", Operation::Reduce}}};
+                                            {"reduce", Operation::Reduce},
+                                            // Any: what it is proved to be (is_custom).
+                                            {"custom", Operation::AllReduce}}};
+
+constexpr std::string_view kCustom = "custom";
 
 class MscclReader {
  public:
@@ -75,6 +79,7 @@ class MscclReader {
                              .name = node.attribute("name").value(),
                              .protocol = node.attribute("proto").value(),
                              .operation = named(node, path, "coll", kCollectives),
+                             .is_custom = node.attribute("coll").value() == kCustom,
                              .in_place = number(node, path, "inplace", 0, 1, 0) == 1,
                              .channels = number(node, path, "nchannels", 1, kMaxChannels),
                              .chunks = number(node, path, "nchunksperloop", 1, kMaxChunks),

@@ -66,6 +66,7 @@ struct MscclAlgorithm {
   std::string name;
   std::string protocol;
   Operation operation = Operation::AllReduce;
+  bool is_custom = false;  // The file does not say which operation it is.
   bool in_place = false;
   int channels = 1;
   int chunks = 1;  // `nchunksperloop`: into how many the size is cut.

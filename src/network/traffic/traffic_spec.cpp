@@ -419,7 +419,7 @@ class Rows {
       "The flows of a list; of other kinds: none starts after so many.";
 
   void trace(Fields& fields, TrafficGroup& group) const {
-    static constexpr std::array<std::string_view, 2> kFormats{"csv", "hpcc"};
+    static constexpr std::array<std::string_view, 3> kFormats{"csv", "hpcc", "htsim"};
     endpoints(fields, group);
     TraceFormat format = TraceFormat::Csv;
     std::string file;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The format of HPCC is that of alibaba-edu/High-Precision-Congestion-Control,
-// simulation/scratch/third.cc (ReadFlowInput) and traffic_gen/README.md.
+// simulation/scratch/third.cc (ReadFlowInput) and traffic_gen/README.md; that of htsim is of
+// Broadcom/csg-htsim, sim/datacenter/connection_matrix.cpp (load).
 #include "network/traffic/traffic_trace.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -51,8 +52,13 @@ class TraceReader {
 
   std::vector<FlowStart> read() {
     read_header();
-    while (next_line()) {
-      read_flow();
+    while (!is_complete() && (is_read_ahead_ || next_line())) {
+      is_read_ahead_ = false;
+      if (format_ == TraceFormat::Htsim) {
+        read_connection();
+      } else {
+        read_flow();
+      }
     }
     if (stream_.bad()) {
       throw ConfigError(fmt::format("{}: cannot be read to its end", name_));
@@ -61,8 +67,8 @@ class TraceReader {
       fail("expected a flow on each line, found none");
     }
     if (announced_ && static_cast<std::size_t>(*announced_) != flows_.size()) {
-      fail(fmt::format("expected {} flows as the first line says, found {}", *announced_,
-                       flows_.size()));
+      fail(fmt::format("expected {} flows as the {} line says, found {}", *announced_,
+                       format_ == TraceFormat::Hpcc ? "first" : "second", flows_.size()));
     }
     std::ranges::stable_sort(flows_, {}, &FlowStart::time);
     if (format_ == TraceFormat::Hpcc) {
@@ -81,6 +87,11 @@ class TraceReader {
   [[noreturn]] void fail(std::string_view column, std::string_view expected,
                          std::string_view found) const {
     fail(fmt::format("{}: expected {}, found {}", column, expected, in_quotes(found)));
+  }
+
+  // What follows the announced flows of HPCC is not read there either.
+  [[nodiscard]] bool is_complete() const {
+    return format_ == TraceFormat::Hpcc && announced_ == static_cast<std::int64_t>(flows_.size());
   }
 
   // The next line that means something, cut into fields.
@@ -138,6 +149,10 @@ class TraceReader {
       announced_ = whole("flows", fields_[0], 1, std::numeric_limits<std::int64_t>::max());
       return;
     }
+    if (format_ == TraceFormat::Htsim) {
+      read_matrix_header();
+      return;
+    }
     width_ = fields_.size();
     for (std::size_t place = 0; place < width_; ++place) {
       const auto known = std::ranges::find(kNames, fields_[place]);
@@ -156,6 +171,63 @@ class TraceReader {
         fail(fmt::format("expected the column {}, found none", kNames.at(column)));
       }
     }
+  }
+
+  // Ends with the first connection read.
+  void read_matrix_header() {
+    constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+    do {
+      if (fields_[0].find("->") != std::string_view::npos) {
+        is_read_ahead_ = true;
+        break;
+      }
+      const bool has_value = fields_.size() == 2;
+      if (has_value && fields_[0] == "Nodes") {
+        nodes_ = whole("Nodes", fields_[1], 1, kMax);
+      } else if (has_value && fields_[0] == "Connections") {
+        announced_ = whole("Connections", fields_[1], 1, kMax);
+      } else if (fields_.size() != 2 || fields_[1] != "0") {
+        fail(
+            fmt::format("expected Nodes, Connections or a connection, found {} (triggers and "
+                        "failures are not modelled)",
+                        in_quotes(fields_[0])));
+      }
+    } while (next_line());
+    if (nodes_ > static_cast<std::int64_t>(endpoints_.size())) {
+      fail("Nodes", fmt::format("at most {}, the endpoints", endpoints_.size()),
+           std::to_string(nodes_));
+    }
+  }
+
+  // "source->target", then names with values.
+  void read_connection() {
+    const std::size_t arrow = fields_[0].find("->");
+    if (arrow == std::string_view::npos || fields_.size() % 2 == 0) {
+      fail(fmt::format("expected source->target and names with values, found {}",
+                       in_quotes(fields_[0])));
+    }
+    FlowStart flow{.source = device("source", fields_[0].substr(0, arrow)),
+                   .target = device("target", fields_[0].substr(arrow + 2))};
+    std::optional<std::string_view> begin;
+    for (std::size_t at = 1; at < fields_.size(); at += 2) {
+      const std::string_view name = fields_[at];
+      if (name == "start") {
+        begin = fields_[at + 1];
+      } else if (name == "size") {
+        flow.size = Bytes(whole("size", fields_[at + 1], 1, kMaxFlowSize.count()));
+      } else if (name != "id" && name != "prio") {
+        fail(fmt::format("expected start, size, id or prio, found {} (triggers are not modelled)",
+                         in_quotes(name)));
+      }
+    }
+    if (!begin || flow.size == Bytes()) {
+      fail(fmt::format("expected start and size, found no {}", begin ? "size" : "start"));
+    }
+    flow.time = start(*begin, 1.0);
+    if (flow.source == flow.target) {
+      fail("target", "another device than the source", fields_[0]);
+    }
+    flows_.push_back(flow);
   }
 
   void read_flow() {
@@ -224,6 +296,8 @@ class TraceReader {
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, kColumns> places_ = {};
   std::optional<std::int64_t> announced_;
+  std::int64_t nodes_ = 0;  // Of a connection matrix.
+  bool is_read_ahead_ = false;
   std::vector<FlowStart> flows_;
 };
 

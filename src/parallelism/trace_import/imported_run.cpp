@@ -29,6 +29,9 @@ void check_shared(const OperationGraph& graph) {
 // Work is counted in 64 bits, in 256ths of a picosecond (work_progress.h).
 constexpr SimTime kLongestOperation = seconds(9 * 3600);
 
+// In millionths of kBubbleUnit: longer than any operation may be.
+constexpr std::int64_t kLongestBubble = std::int64_t{1} << 62;
+
 // Checks that neither an operation nor a path through the graph overflows.
 void check_times(const ImportedWorkload& workload, const GraphRunOptions& options) {
   const OperationGraph& graph = workload.graph;
@@ -52,6 +55,20 @@ void check_times(const ImportedWorkload& workload, const GraphRunOptions& option
   }
 }
 
+// Sets how long the bubbles are: a share of what the layers took in a run without them.
+void fill_bubbles(const PipelineBubble& bubble, const OperationGraph& graph, SimTime layers,
+                  GraphRunOptions& options) {
+  constexpr std::int64_t kWhole = 1'000'000;
+  const __int128 time = static_cast<__int128>(layers.picoseconds()) * bubble.numerator * kWhole /
+                        bubble.denominator / kBubbleUnit.picoseconds();
+  for (const OperationId id : bubble.operations) {
+    const auto rank = static_cast<std::size_t>(graph.rank_of(id));
+    const __int128 ppm = options.compute_ppm.empty() ? kWhole : options.compute_ppm[rank];
+    options.operation_ppm[id.value()] = static_cast<std::int64_t>(
+        std::min<__int128>((time * kWhole + ppm - 1) / ppm, kLongestBubble));
+  }
+}
+
 }  // namespace
 
 GraphedRun run_imported(const Cluster& cluster, const ImportedWorkload& workload,
@@ -60,7 +77,26 @@ GraphedRun run_imported(const Cluster& cluster, const ImportedWorkload& workload
   if (tables.shares_network) {
     check_shared(workload.graph);
   }
-  return GraphOnCluster(cluster, tables).run(workload.graph, options, to_string(workload.format));
+  GraphOnCluster on_cluster(cluster, tables);
+  const auto run = [&](const GraphRunOptions& with) {
+    return on_cluster.run(workload.graph, with, to_string(workload.format));
+  };
+  if (!workload.bubble) {
+    return run(options);
+  }
+  GraphRunOptions filled = options;
+  filled.operation_ppm.resize(workload.graph.operations().size(), 1'000'000);
+  for (const OperationId id : workload.bubble->operations) {
+    filled.operation_ppm[id.value()] = 0;
+  }
+  const GraphedRun empty = run(filled);
+  const StepParts& parts = empty.ranks[empty.busiest];
+  fill_bubbles(*workload.bubble, workload.graph,
+               parts[StepPart::Linear] + parts[StepPart::Recompute] + parts[StepPart::Tensor] +
+                   parts[StepPart::Expert],
+               filled);
+  check_times(workload, filled);
+  return run(filled);
 }
 
 }  // namespace trainyard

@@ -23,7 +23,7 @@ std::string_view imported_part_name(ImportedFormat format, StepPart part) {
     case StepPart::Host:
       return is_recorded ? "host" : "";
     case StepPart::Pipeline:
-      return has_layers ? "" : "message";
+      return "message";
     case StepPart::Data:
       return has_layers ? "data" : is_recorded ? "collective" : "";
     case StepPart::Recompute:
@@ -56,7 +56,7 @@ ImportedWorkload read_imported(const std::vector<ImportedFile>& files, ImportedF
       case ImportedFormat::SimAi:
         return read_simai(files.front(), target);
       case ImportedFormat::Kineto:
-        return read_kineto(files, target.gpus());
+        return read_kineto(files, target);
       case ImportedFormat::Chakra:
         return read_chakra(files, target);
     }

@@ -5,7 +5,9 @@
 // file, the line or node, and the field. What has no effect by a rule of the page is counted.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,12 +26,29 @@ namespace trainyard {
 // time of a run is counted as it.
 [[nodiscard]] std::string_view imported_part_name(ImportedFormat format, StepPart part);
 
+// Computation that takes a share of the time of all other operations of its rank that hold it up:
+// the time in which a stage of a pipeline has nothing to do. Known only after a run without it.
+struct PipelineBubble {
+  std::vector<OperationId> operations;  // One of each rank; their time is kBubbleUnit.
+  std::int64_t numerator = 0;
+  std::int64_t denominator = 1;
+};
+inline constexpr SimTime kBubbleUnit = nanoseconds(100);
+
+// How long a call took when it was recorded, with the wait for its last member.
+struct RecordedCall {
+  OperationId operation;
+  SimTime time;
+};
+
 struct ImportedWorkload {
   ImportedFormat format = ImportedFormat::Goal;
   OperationGraph graph;
   // Kinds of entries with their numbers: "412 CPU operators that launch nothing".
   std::vector<std::string> left_out = {};
   std::vector<std::string> notes = {};  // Assumptions; one line each.
+  std::optional<PipelineBubble> bubble = {};
+  std::vector<RecordedCall> recorded_calls = {};  // Calls whose time is predicted here.
 };
 
 // The ranks that a workload runs on.
@@ -40,6 +59,8 @@ struct ImportedTarget {
   Folding folding = Folding::Folded;
   // Groups by name, of Chakra traces: beside those that the traces have.
   std::map<std::string, std::vector<int>> groups = {};
+  // What the ranks of profiles called, for kernels that do not say it.
+  std::vector<ImportedFile> execution_traces = {};
 
   [[nodiscard]] int gpus() const { return static_cast<int>(server_of_gpu.size()); }
 };

@@ -26,26 +26,23 @@ constexpr std::int64_t kMaxMicroseconds = 4'000'000'000'000;
 // start of an interval of 7,889,238 s (up to 7.9e12). In nanoseconds this fits in 64 bits.
 constexpr std::int64_t kMaxStart = 9'000'000'000'000'000;
 
-// A name that ProcessGroupNCCL gives one of its operations (ProcessGroupNCCL.cpp:
-// RECORD_PARAM_COMMS).
-struct CallName {
-  std::string_view text;
-  Operation operation;
-  bool has_whole_output;  // Whether the output is the one of both counts that is the whole.
-};
-constexpr std::array<CallName, 13> kCallNames{{
+constexpr std::array<KinetoCallName, 17> kCallNames{{
     {"allreduce", Operation::AllReduce, false},
     {"allreduce_coalesced", Operation::AllReduce, false},
     {"all_gather", Operation::AllGather, true},
     {"allgather", Operation::AllGather, true},
     {"_allgather_base", Operation::AllGather, true},
+    {"allgather_into_tensor_coalesced", Operation::AllGather, true},
     {"reduce_scatter", Operation::ReduceScatter, false},
     {"_reduce_scatter_base", Operation::ReduceScatter, false},
+    {"reduce_scatter_tensor_coalesced", Operation::ReduceScatter, false},
     {"broadcast", Operation::Broadcast, false},
     {"_broadcast_oop", Operation::Broadcast, false},
     {"reduce", Operation::Reduce, false},
+    {"_reduce_oop", Operation::Reduce, false},
     {"all_to_all", Operation::AllToAll, false},
     {"all_to_allv", Operation::AllToAll, false},
+    {"all_to_all_single", Operation::AllToAll, false},
     {"barrier", Operation::Barrier, false},
 }};
 
@@ -68,6 +65,12 @@ constexpr std::array<TypeName, 14> kTypes{{{"Float", 4},
                                            {"Float8_e5m2", 1},
                                            {"Float8_e4m3fnuz", 1},
                                            {"Float8_e5m2fnuz", 1}}};
+
+bool is_work_of_gpu(std::string_view category) {
+  constexpr std::array<std::string_view, 6> kCategories{"kernel", "gpu_memcpy", "gpu_memset",
+                                                        "Kernel", "Memcpy",     "Memset"};
+  return std::find(kCategories.begin(), kCategories.end(), category) != kCategories.end();
+}
 
 // "[0, 1, 2]". Nothing if it is empty, cut off or no list of numbers.
 std::optional<std::vector<std::int64_t>> list_of(std::string_view text) {
@@ -205,7 +208,7 @@ class KinetoReader {
                         fmt::format("{}: event {} ({})", file_.name, index_, shortened(name)));
     const std::string phase = fields.text("ph");
     const std::string category = fields.text_or_none("cat");
-    if (category != "kernel" && category != "gpu_memcpy" && category != "gpu_memset") {
+    if (!is_work_of_gpu(category)) {
       ++trace_.left_out[phase == "X" && !category.empty() ? category : "no duration"];
       return;
     }
@@ -253,15 +256,19 @@ class KinetoReader {
     }
     if (fields.has("Collective name")) {
       read_call(fields, event);
-    } else if (event.name.rfind("nccl", 0) == 0) {
-      fields.fail("Collective name",
-                  "what a kernel of NCCL does (coalesced calls and older versions of PyTorch leave "
-                  "it out)");
+    } else {
+      mark_collective(event);
     }
   }
 
   static void read_call(const KinetoFields& fields, KinetoEvent& event) {
     const std::string name = fields.text("Collective name");
+    const KinetoCallName* call = kineto_call_of(name);
+    if (call == nullptr && name != "send" && name != "recv") {
+      event.kind = KinetoKind::Recorded;
+      event.unknown = kUnmodelledCollective;
+      return;
+    }
     const std::string type = fields.text("dtype");
     const auto bytes = std::find_if(kTypes.begin(), kTypes.end(),
                                     [&](const TypeName& each) { return each.text == type; });
@@ -282,17 +289,13 @@ class KinetoReader {
       event.size = size_of(sends ? "In msg nelems" : "Out msg nelems");
       return;
     }
-    const auto call = std::find_if(kCallNames.begin(), kCallNames.end(),
-                                   [&](const CallName& each) { return each.text == name; });
-    if (call == kCallNames.end()) {
-      fields.fail("Collective name", "a collective that is modelled");
-    }
     event.kind = KinetoKind::Call;
     event.operation = call->operation;
     event.size = size_of(call->has_whole_output ? "Out msg nelems" : "In msg nelems");
-    if (call->operation == Operation::AllToAll) {
-      check_equal(fields, "In split size");
-      check_equal(fields, "Out split size");
+    if (call->operation == Operation::AllToAll &&
+        !(are_equal(fields, "In split size") && are_equal(fields, "Out split size"))) {
+      event.kind = KinetoKind::Recorded;
+      event.unknown = kUnequalSplits;
     }
   }
 
@@ -313,14 +316,12 @@ class KinetoReader {
     }
   }
 
-  static void check_equal(const KinetoFields& fields, const char* key) {
+  static bool are_equal(const KinetoFields& fields, const char* key) {
     const std::string text = fields.text_or_none(key);
     const auto list = list_of(text);
-    const bool is_unknown = !list && !text.empty() && text != "[]";
-    if (is_unknown || (list && std::adjacent_find(list->begin(), list->end(),
-                                                  std::not_equal_to<>()) != list->end())) {
-      fields.fail(key, "the same for every rank, as other splits are not modelled");
-    }
+    return list ? std::adjacent_find(list->begin(), list->end(), std::not_equal_to<>()) ==
+                      list->end()
+                : text.empty() || text == "[]";
   }
 
   void read_distribution(const json& object) {
@@ -365,6 +366,24 @@ class KinetoReader {
 };
 
 }  // namespace
+
+const KinetoCallName* kineto_call_of(std::string_view name) {
+  const auto found = std::find_if(kCallNames.begin(), kCallNames.end(),
+                                  [&](const KinetoCallName& each) { return each.text == name; });
+  return found == kCallNames.end() ? nullptr : &*found;
+}
+
+void mark_collective(KinetoEvent& event) {
+  // RCCL has NCCL's names and rcclGenericKernel, and MSCCL's of its own.
+  constexpr std::array<std::string_view, 4> kNames{"ncclKernel", "ncclDevKernel", "rccl",
+                                                   "mscclKernel"};
+  if (std::any_of(kNames.begin(), kNames.end(), [&](std::string_view each) {
+        return event.name.find(each) != std::string::npos;
+      })) {
+    event.kind = KinetoKind::Recorded;
+    event.unknown = kNamelessCollective;
+  }
+}
 
 KinetoTrace read_kineto_events(const ImportedFile& file) {
   return KinetoReader(file).read();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work of the GPU in the JSON that PyTorch's profiler (Kineto) writes, one file for each rank.
 //
-// Complete events ("ph": "X") of the categories kernel, gpu_memcpy and gpu_memset, with their
-// stream. Kernels of collectives carry what ProcessGroupNCCL noted down
+// Complete events ("ph": "X") of the categories kernel, gpu_memcpy and gpu_memset (before PyTorch
+// 1.12 Kernel, Memcpy and Memset), with their stream. Kernels of collectives carry what
+// ProcessGroupNCCL noted down
 // (github.com/pytorch/pytorch, torch/csrc/profiler/util.cpp: saveNcclMeta). Everything else happens
 // on the host and is counted.
 #pragma once
@@ -11,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/schedule/operation.h"
@@ -19,7 +21,29 @@
 
 namespace trainyard {
 
-enum class KinetoKind : std::uint8_t { Work, Call, Send, Receive };
+enum class KinetoKind : std::uint8_t {
+  Work,
+  Recorded,  // A call of which not enough is known to predict it: its recorded time counts.
+  Call,
+  Send,
+  Receive,
+};
+
+// A name that ProcessGroupNCCL gives one of its operations (ProcessGroupNCCL.cpp:
+// RECORD_PARAM_COMMS).
+struct KinetoCallName {
+  std::string_view text;
+  Operation operation;
+  bool has_whole_output;  // Whether the output is the one of both counts that is the whole.
+};
+// Nothing: not modelled.
+[[nodiscard]] const KinetoCallName* kineto_call_of(std::string_view name);
+
+// Why calls are only recorded.
+inline constexpr std::string_view kNamelessCollective = "whose collective has no name";
+inline constexpr std::string_view kUnmodelledCollective =
+    "of gathers, scatters and others that are not modelled";
+inline constexpr std::string_view kUnequalSplits = "with unequal splits";
 
 struct KinetoEvent {
   KinetoKind kind = KinetoKind::Work;
@@ -28,6 +52,7 @@ struct KinetoEvent {
   SimTime start;      // After that of the first event; whole nanoseconds, as the time.
   SimTime time;
   std::int64_t stream = 0;
+  std::string_view unknown = {};  // For Recorded: why, to follow "kernels of collectives".
   // Fields of calls and messages:
   Operation operation = Operation::AllReduce;
   Bytes size{};  // In the sense of nccl-tests.
@@ -46,6 +71,9 @@ struct KinetoTrace {
   std::vector<KinetoEvent> events = {};              // Events by start.
   std::map<std::string, std::size_t> left_out = {};  // Counts by category.
 };
+
+// Makes work that is a kernel of NCCL, RCCL or MSCCL, by its name, a call that is only recorded.
+void mark_collective(KinetoEvent& event);
 
 // Throws ConfigError.
 [[nodiscard]] KinetoTrace read_kineto_events(const ImportedFile& file);

@@ -9,40 +9,93 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "parallelism/trace_import/execution_trace.h"
 #include "parallelism/trace_import/kineto_events.h"
+#include "parallelism/trace_import/nsys_events.h"
 #include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
-// Clocks of a GPU are read at both ends of an operation: what overlaps its predecessor by less came
-// after it.
-constexpr SimTime kClockError = microseconds(1);
+// An operation that begins earlier than its predecessor on the stream ends, by at most this, still
+// comes after it: clocks are read at both ends, and newer GPUs launch an operation while the one
+// before it drains. The time of the predecessor is then taken until that beginning.
+constexpr SimTime kLongestDrain = microseconds(1);
 
-// The rank of each trace, by rank.
+// Cuts operations where the next one of their stream begins, so that all together take what was
+// recorded.
+void cut_draining(std::vector<KinetoEvent>& events) {
+  std::map<std::int64_t, KinetoEvent*> last;  // The last one of each stream.
+  for (KinetoEvent& event : events) {
+    KinetoEvent*& before = last[event.stream];
+    if (before != nullptr) {
+      const SimTime end = before->start + before->time;
+      const bool drains = end > event.start && end <= event.start + kLongestDrain;
+      if (drains && event.start + event.time >= end) {
+        before->time = event.start - before->start;
+      }
+    }
+    before = &event;
+  }
+}
+
+// The trace of each rank: that which the file states, or the pattern of names has; of a file alone
+// without both, 0. GPUs of one database count on from there.
 std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
   std::map<int, KinetoTrace> traces;
   for (const ImportedFile& file : files) {
-    KinetoTrace trace = read_kineto_events(file);
-    const int rank = trace.rank.value_or(file.rank.value_or(0));
-    const auto [found, is_new] = traces.emplace(rank, std::move(trace));
-    if (!is_new) {
-      fail_imported(file.name, "",
-                    fmt::format("a rank of its own, as {} is rank {}", found->second.name, rank),
-                    "the same");
+    std::vector<KinetoTrace> read;
+    if (is_sqlite(file.text)) {
+      read = read_nsys_events(file);
+    } else {
+      read.push_back(read_kineto_events(file));
     }
+    if (read.empty()) {
+      fail_imported(file.name, "", "operations of a GPU", "none");
+    }
+    if (!read.front().rank && !file.rank && files.size() > 1) {
+      fail_imported(
+          file.name, "distributedInfo",
+          "the rank, as there are several files (or their names as a pattern with {rank})", "none");
+    }
+    int rank = read.front().rank.value_or(file.rank.value_or(0));
+    for (KinetoTrace& trace : read) {
+      cut_draining(trace.events);
+      const auto [found, is_new] = traces.emplace(rank, std::move(trace));
+      if (!is_new) {
+        fail_imported(file.name, "",
+                      fmt::format("a rank of its own, as {} is rank {}", found->second.name, rank),
+                      "the same");
+      }
+      ++rank;
+    }
+  }
+  return traces;
+}
+
+// The profiles, with what each rank called where there is an execution trace of it.
+std::map<int, KinetoTrace> joined(std::map<int, KinetoTrace> traces,
+                                  const std::vector<ImportedFile>& files) {
+  for (const ImportedFile& file : files) {
+    const ExecutionTrace calls = read_execution_trace(file);
+    const auto found = traces.find(calls.rank);
+    if (found == traces.end()) {
+      fail_imported(file.name, "", "a rank that has a profile", std::to_string(calls.rank));
+    }
+    join(found->second, calls);
   }
   return traces;
 }
 
 class KinetoGraph {
  public:
-  KinetoGraph(const std::vector<ImportedFile>& files, int gpus)
-      : traces_(by_rank(files)),
-        ranks_(count_ranks(gpus)),
+  KinetoGraph(const std::vector<ImportedFile>& files, const ImportedTarget& target)
+      : traces_(joined(by_rank(files), target.execution_traces)),
+        ranks_(count_ranks(target.gpus())),
         workload_{.format = ImportedFormat::Kineto, .graph = graph_of_traced(ranks_, traces_)} {}
 
   ImportedWorkload build() {
@@ -55,6 +108,11 @@ class KinetoGraph {
           "{} operations began before the one before them on their stream ended: they run beside "
           "it",
           overlaps_));
+    }
+    for (const auto& [unknown, recorded_only] : recorded_only_) {
+      workload_.notes.push_back(
+          fmt::format("{} kernels of collectives {} take their recorded time, {:.3f} us in all",
+                      recorded_only.count, unknown, recorded_only.time.microseconds()));
     }
     if (traces_.size() < static_cast<std::size_t>(ranks_)) {
       workload_.notes.push_back(fmt::format(
@@ -141,7 +199,7 @@ class KinetoGraph {
       if (lanes_[index].stream != event.stream) {
         continue;
       }
-      if (lanes_[index].last->end <= event.start + kClockError) {
+      if (lanes_[index].last->end <= event.start) {
         return index;
       }
       ++overlapping;
@@ -158,6 +216,9 @@ class KinetoGraph {
                  SimTime first) {
     OperationGraph& graph = workload_.graph;
     const OperationId id = add_operation(trace, event, lanes_[lane].id);
+    if (graph.operation(id).kind == GraphOperationKind::Collective) {
+      workload_.recorded_calls.push_back({id, event.time});
+    }
     std::optional<Lane::Done> latest;
     for (std::size_t index = 0; index < lanes_.size(); ++index) {
       const Lane& other = lanes_[index];
@@ -202,11 +263,17 @@ class KinetoGraph {
     switch (event.kind) {
       case KinetoKind::Work:
         break;
-      case KinetoKind::Call:
-        return graph.add_collective(stream, event.name, StepPart::Data,
-                                    {.communicator = communicator(trace, event),
-                                     .operation = event.operation,
-                                     .size = event.size});
+      case KinetoKind::Recorded:
+        return add_recorded(event, stream, event.unknown);
+      case KinetoKind::Call: {
+        const std::optional<CommunicatorId> group = communicator(trace, event);
+        if (!group) {
+          return add_recorded(event, stream, "of groups whose ranks are nowhere in the file");
+        }
+        return graph.add_collective(
+            stream, event.name, StepPart::Data,
+            {.communicator = *group, .operation = event.operation, .size = event.size});
+      }
       case KinetoKind::Send:
       case KinetoKind::Receive: {
         const GraphMessage message{
@@ -219,9 +286,17 @@ class KinetoGraph {
     return graph.add_compute(stream, event.name, StepPart::Linear, event.time);
   }
 
-  // Returns the communicator where the list of ranks is cut off or left out: that of
-  // distributedInfo, or all ranks.
-  CommunicatorId communicator(const KinetoTrace& trace, const KinetoEvent& event) {
+  // The time is that of no computation: --compute-scale does not change it.
+  OperationId add_recorded(const KinetoEvent& event, StreamId stream, std::string_view unknown) {
+    RecordedOnly& recorded_only = recorded_only_[unknown];
+    ++recorded_only.count;
+    recorded_only.time += event.time;
+    return workload_.graph.add_host(stream, event.name, StepPart::Data, event.time);
+  }
+
+  // Returns, where the list of ranks is cut off or left out, that of distributedInfo, or all ranks;
+  // nothing if neither has as many.
+  std::optional<CommunicatorId> communicator(const KinetoTrace& trace, const KinetoEvent& event) {
     std::vector<int> ranks;
     const auto configured = trace.groups.find(event.group);
     if (event.ranks) {
@@ -233,9 +308,7 @@ class KinetoGraph {
       ranks.resize(static_cast<std::size_t>(ranks_));
       std::iota(ranks.begin(), ranks.end(), 0);
     } else {
-      fail_imported(event.place, "Process Group Ranks",
-                    fmt::format("{} ranks, here or in distributedInfo", event.group_size),
-                    "none, or a list that is cut off");
+      return std::nullopt;
     }
     const auto [entry, is_new] = communicators_.try_emplace({event.group, ranks});
     if (is_new) {
@@ -245,6 +318,11 @@ class KinetoGraph {
     return entry->second;
   }
 
+  struct RecordedOnly {
+    std::size_t count = 0;
+    SimTime time;
+  };
+
   std::map<int, KinetoTrace> traces_;
   int ranks_;
   ImportedWorkload workload_;
@@ -252,12 +330,13 @@ class KinetoGraph {
   std::vector<Lane> lanes_;       // Lanes of the rank.
   std::optional<StreamId> host_;  // Host stream of the rank.
   std::size_t overlaps_ = 0;
+  std::map<std::string_view, RecordedOnly> recorded_only_;  // Calls by why they are not predicted.
 };
 
 }  // namespace
 
-ImportedWorkload read_kineto(const std::vector<ImportedFile>& files, int gpus) {
-  return KinetoGraph(files, gpus).build();
+ImportedWorkload read_kineto(const std::vector<ImportedFile>& files, const ImportedTarget& target) {
+  return KinetoGraph(files, target).build();
 }
 
 }  // namespace trainyard

@@ -14,6 +14,7 @@ namespace trainyard {
 
 // One file for each rank, or for some: the others are taken to come to every call in time. Throws
 // ConfigError "FILE: event N (NAME): FIELD: ...". The graph is not checked yet.
-[[nodiscard]] ImportedWorkload read_kineto(const std::vector<ImportedFile>& files, int gpus);
+[[nodiscard]] ImportedWorkload read_kineto(const std::vector<ImportedFile>& files,
+                                           const ImportedTarget& target);
 
 }  // namespace trainyard

@@ -4,10 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,224 +16,62 @@
 
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/model/rank_groups.h"
+#include "parallelism/trace_import/simai_text.h"
 #include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kPolicy = "HYBRID_TRANSFORMER";
-constexpr std::string_view kRecomputingPolicy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
-constexpr std::int64_t kMaxRanks = 1'000'000;
-constexpr std::int64_t kMaxLayers = 10'000'000;
-constexpr std::size_t kFields = 12;
-
-enum SimAiPass : std::size_t { kForward, kInputs, kWeights, kPasses };
-constexpr std::array<std::string_view, kPasses> kPassNames{"forward", "gradients of inputs",
-                                                           "gradients of weights"};
-
-struct SimAiCall {
-  std::optional<Operation> operation = {};  // Nothing: NONE.
-  RankGroupKind group = RankGroupKind::Tensor;
-  Bytes size{};
-};
-
-struct SimAiLayer {
-  std::string name;
-  std::array<SimTime, kPasses> times;
-  std::array<SimAiCall, kPasses> calls;
-  SimTime update;
-};
-
-struct SimAiHeader {
-  std::map<std::string, std::int64_t, std::less<>> values;
-  std::vector<std::int64_t> checkpoints;
-  std::vector<std::int64_t> initiators;
-
-  [[nodiscard]] std::int64_t value(std::string_view key, std::int64_t otherwise) const {
-    const auto found = values.find(key);
-    return found == values.end() ? otherwise : found->second;
+StepPart part_of(SimAiGroup group, std::size_t pass) {
+  switch (group) {
+    case SimAiGroup::Expert:
+      return StepPart::Expert;
+    case SimAiGroup::DataOfExperts:
+      return StepPart::Data;
+    case SimAiGroup::Tensor:
+    case SimAiGroup::Data:
+    case SimAiGroup::All:
+      break;
   }
-};
-
-class SimAiText {
- public:
-  explicit SimAiText(const ImportedFile& file) : file_(file), rest_(file.text) {}
-
-  SimAiHeader header;
-  std::vector<SimAiLayer> layers;
-
-  void read() {
-    read_header();
-    if (!next_line()) {
-      fail("", "the number of layers", "the end of the file");
-    }
-    const std::int64_t count = number(0, "layers", kMaxLayers);
-    if (words_.size() > 1) {
-      fail("layers", "one number", in_quotes(words_[1]));
-    }
-    while (next_line()) {
-      if (static_cast<std::int64_t>(layers.size()) == count) {
-        fail("", fmt::format("the end of the file after {} layers", count), in_quotes(words_[0]));
-      }
-      read_layer();
-    }
-    if (static_cast<std::int64_t>(layers.size()) < count) {
-      fail("", fmt::format("{} layers", count), std::to_string(layers.size()));
-    }
-  }
-
-  [[noreturn]] void fail(std::string_view field, std::string_view expected,
-                         std::string_view found) const {
-    fail_imported(fmt::format("{}:{}", file_.name, line_), field, expected, found);
-  }
-  void go_to_header() { line_ = 1; }
-
- private:
-  // The next one that is not empty.
-  bool next_line() {
-    words_.clear();
-    while (!rest_.empty() && words_.empty()) {
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      ++line_;
-      words_ = imported_words(rest_.substr(0, end));
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    }
-    return !words_.empty();
-  }
-
-  std::int64_t number(std::size_t index, std::string_view field, std::int64_t max) const {
-    const std::string expected = fmt::format("a number from 0 to {}", max);
-    if (index >= words_.size()) {
-      fail(field, expected, "the end of the line");
-    }
-    const std::optional<std::int64_t> value = imported_number(words_[index], max);
-    if (!value) {
-      fail(field, expected, in_quotes(words_[index]));
-    }
-    return *value;
-  }
-
-  void read_header() {
-    if (!next_line() || (words_[0] != kPolicy && words_[0] != kRecomputingPolicy)) {
-      fail("", fmt::format("{} or {}", kPolicy, kRecomputingPolicy),
-           words_.empty() ? "the end of the file" : in_quotes(words_[0]));
-    }
-    for (std::size_t at = 1; at < words_.size();) {
-      std::string_view key = words_[at++];
-      key = key.substr(0, key.size() - (key.back() == ':' ? 1 : 0));
-      if (key == "checkpoints" || key == "checkpoint_initiates") {
-        auto& list = key == "checkpoints" ? header.checkpoints : header.initiators;
-        const std::int64_t count = number(at++, key, kMaxLayers);
-        for (std::int64_t index = 0; index < count; ++index) {
-          list.push_back(number(at++, key, kMaxLayers));
-        }
-        continue;
-      }
-      constexpr std::array<std::string_view, 7> kKeys{
-          "model_parallel_NPU_group", "ep", "pp", "vpp", "ga", "all_gpus", "pp_comm"};
-      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-        fail("", fmt::format("{}, checkpoints or checkpoint_initiates", fmt::join(kKeys, ", ")),
-             in_quotes(key));
-      }
-      const bool is_size = key == "pp_comm";
-      const std::int64_t value = number(at++, key, is_size ? kMaxImportedBytes : kMaxRanks);
-      if (value == 0 && !is_size) {
-        fail(key, "at least 1", "0");
-      }
-      if (!header.values.emplace(key, value).second) {
-        fail(key, "it once", "it again");
-      }
-    }
-    if (!header.values.contains("model_parallel_NPU_group")) {
-      fail("", "model_parallel_NPU_group", "none");
-    }
-    if (words_[0] == kPolicy && !(header.checkpoints.empty() && header.initiators.empty())) {
-      fail("", fmt::format("no checkpoints with {}", kPolicy), "some");
-    }
-  }
-
-  void read_layer() {
-    if (words_.size() != kFields) {
-      fail(words_[0], fmt::format("{} fields", kFields), std::to_string(words_.size()));
-    }
-    if (words_[1] != "-1") {
-      fail(words_[0], "-1 as what it depends on: layers run in their order", in_quotes(words_[1]));
-    }
-    SimAiLayer layer{.name = std::string(words_[0]), .times = {}, .calls = {}, .update = {}};
-    for (std::size_t pass = 0; pass < kPasses; ++pass) {
-      const std::size_t first = 2 + 3 * pass;
-      layer.times[pass] = time(first, kPassNames[pass]);
-      layer.calls[pass] = read_call(first + 1, pass);
-    }
-    layer.update = time(kFields - 1, "update");
-    layers.push_back(std::move(layer));
-  }
-
-  SimTime time(std::size_t index, std::string_view field) {
-    const std::int64_t count = number(index, field, std::numeric_limits<std::int64_t>::max());
-    return times_.add(count, nanoseconds(1), fmt::format("{}:{}", file_.name, line_), field);
-  }
-
-  [[nodiscard]] SimAiCall read_call(std::size_t index, std::size_t pass) const {
-    const std::string_view word = words_[index];
-    SimAiCall call{.size = Bytes(number(index + 1, kPassNames[pass], kMaxImportedBytes))};
-    if (word == "NONE") {
-      if (call.size != Bytes()) {
-        fail(kPassNames[pass], "0 bytes of NONE", std::to_string(call.size.count()));
-      }
-      return call;
-    }
-    struct Name {
-      std::string_view text;
-      Operation operation;
-    };
-    constexpr std::array<Name, 4> kNames{{{"ALLREDUCE", Operation::AllReduce},
-                                          {"ALLGATHER", Operation::AllGather},
-                                          {"REDUCESCATTER", Operation::ReduceScatter},
-                                          {"ALLTOALL", Operation::AllToAll}}};
-    for (const Name& name : kNames) {
-      if (word.substr(0, name.text.size()) != name.text) {
-        continue;
-      }
-      const std::string_view suffix = word.substr(name.text.size());
-      call.operation = name.operation;
-      if (suffix.empty()) {
-        call.group = pass == kWeights ? RankGroupKind::Gradient : RankGroupKind::Tensor;
-        return call;
-      }
-      if (suffix == "_EP" || suffix == "_DP_EP") {
-        call.group = suffix == "_EP" ? RankGroupKind::Expert : RankGroupKind::ExpertGradient;
-        return call;
-      }
-    }
-    fail(kPassNames[pass],
-         "NONE, or ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, alone or with _EP or _DP_EP",
-         in_quotes(word));
-  }
-
-  const ImportedFile& file_;
-  std::string_view rest_;
-  int line_ = 0;
-  std::vector<std::string_view> words_;
-  ImportedTimes times_;
-};
-
-StepPart part_of(RankGroupKind kind) {
-  return kind == RankGroupKind::Tensor   ? StepPart::Tensor
-         : kind == RankGroupKind::Expert ? StepPart::Expert
-                                         : StepPart::Data;
+  return pass == kWeights ? StepPart::Data : StepPart::Tensor;
 }
 
-std::string_view name_of(RankGroupKind kind) {
-  return kind == RankGroupKind::Tensor     ? "tensor"
-         : kind == RankGroupKind::Expert   ? "expert"
-         : kind == RankGroupKind::Gradient ? "data"
-                                           : "data of experts";
+std::string_view name_of(SimAiGroup group) {
+  switch (group) {
+    case SimAiGroup::Tensor:
+      return "tensor";
+    case SimAiGroup::Data:
+      return "data";
+    case SimAiGroup::Expert:
+      return "expert";
+    case SimAiGroup::DataOfExperts:
+      return "data of experts";
+    case SimAiGroup::All:
+      break;
+  }
+  return "all";
+}
+
+// Nothing: all ranks, which are one group.
+std::optional<RankGroupKind> kind_of(SimAiGroup group) {
+  switch (group) {
+    case SimAiGroup::Tensor:
+      return RankGroupKind::Tensor;
+    case SimAiGroup::Data:
+      return RankGroupKind::Gradient;
+    case SimAiGroup::Expert:
+      return RankGroupKind::Expert;
+    case SimAiGroup::DataOfExperts:
+      return RankGroupKind::ExpertGradient;
+    case SimAiGroup::All:
+      break;
+  }
+  return std::nullopt;
 }
 
 class SimAiGraph {
  public:
-  SimAiGraph(SimAiText& text, const ImportedTarget& target)
+  SimAiGraph(const SimAiText& text, const ImportedTarget& target)
       : text_(text),
         target_(target),
         plan_(read_plan()),
@@ -245,45 +83,78 @@ class SimAiGraph {
       add_rank(rank);
     }
     const bool matters = text_.header.value("ga", 1) > 1 || text_.header.value("vpp", 1) > 1;
-    if (matters) {
+    if (matters && plan_.pipeline == 1) {
       workload_.left_out.emplace_back("ga and vpp: without a pipeline the layers say it all");
     }
     if (lonely_calls_ > 0) {
       workload_.left_out.push_back(
           fmt::format("{} collectives of groups of one rank", lonely_calls_));
     }
+    if (unused_calls_ > 0) {
+      workload_.left_out.push_back(
+          fmt::format("{} collectives for gradients of the first layer's inputs, which nobody "
+                      "needs",
+                      unused_calls_));
+    }
     workload_.notes.push_back(fmt::format(
         "all {} ranks do the same: tensor {}, data {}, expert {}; of groups that are alike the "
         "widest is timed",
         plan_.ranks(), plan_.tensor, plan_.data, plan_.expert));
+    if (plan_.pipeline > 1) {
+      workload_.notes.push_back(fmt::format(
+          "the layers are those of one of {} stages; the pipeline adds {}/{} of their time as a "
+          "bubble, and its {} messages",
+          plan_.pipeline, workload_.bubble->numerator, workload_.bubble->denominator,
+          messages_per_stage()));
+    }
     return std::move(workload_);
   }
 
  private:
-  ParallelPlan read_plan() {
-    text_.go_to_header();
+  // Ranks of the first dimension of ASTRA-sim's network: the GPUs of a server.
+  [[nodiscard]] std::int64_t near_ranks(std::int64_t ranks) const {
+    const auto& servers = target_.server_of_gpu;
+    const auto end = std::find_if(servers.begin(), servers.end(),
+                                  [&](int server) { return server != servers.front(); });
+    return std::min<std::int64_t>(end - servers.begin(), ranks);
+  }
+
+  [[nodiscard]] std::int64_t tensor_ranks(std::int64_t ranks) const {
+    return text_.header.value(
+        "model_parallel_NPU_group",
+        text_.header.policy->order == SimAiOrder::Hybrid ? near_ranks(ranks) : 1);
+  }
+
+  // A stage has GA x vpp parts, and sends and receives activations and gradients once for each.
+  [[nodiscard]] std::int64_t messages_per_stage() const {
+    return 2 * text_.header.value("ga", 1) * text_.header.value("vpp", 1);
+  }
+
+  [[nodiscard]] ParallelPlan read_plan() const {
     const auto gpus = static_cast<std::int64_t>(target_.server_of_gpu.size());
     const std::int64_t ranks = text_.header.value("all_gpus", gpus);
-    const std::int64_t tensor = text_.header.value("model_parallel_NPU_group", 1);
+    const std::int64_t tensor = tensor_ranks(ranks);
     const std::int64_t expert = text_.header.value("ep", 1);
+    const std::int64_t pipeline = text_.header.value("pp", 1);
     if (ranks > gpus) {
       text_.fail("all_gpus", fmt::format("at most the {} GPUs of the cluster", gpus),
                  std::to_string(ranks));
     }
-    if (text_.header.value("pp", 1) != 1) {
-      text_.fail("pp", "1, as the file does not say in which order stages of a pipeline work",
-                 std::to_string(text_.header.value("pp", 1)));
-    }
-    if (text_.header.value("pp_comm", 0) != 0) {
+    if (pipeline == 1 && text_.header.value("pp_comm", 0) != 0) {
       text_.fail("pp_comm", "0 bytes without a pipeline",
                  std::to_string(text_.header.value("pp_comm", 0)));
     }
-    if (ranks % (tensor * expert) != 0) {
-      text_.fail("", "model_parallel_NPU_group x ep that divides the ranks",
-                 fmt::format("{} x {} and {}", tensor, expert, ranks));
+    if (messages_per_stage() > std::numeric_limits<int>::max()) {
+      text_.fail("ga", fmt::format("ga x vpp of at most {}", std::numeric_limits<int>::max() / 2),
+                 std::to_string(messages_per_stage() / 2));
+    }
+    if (ranks % (tensor * expert * pipeline) != 0) {
+      text_.fail("", "model_parallel_NPU_group x ep x pp that divides the ranks",
+                 fmt::format("{} x {} x {} and {}", tensor, expert, pipeline, ranks));
     }
     return {.tensor = static_cast<int>(tensor),
-            .data = static_cast<int>(ranks / tensor),
+            .pipeline = static_cast<int>(pipeline),
+            .data = static_cast<int>(ranks / (tensor * pipeline)),
             .expert = static_cast<int>(expert),
             .expert_tensor = static_cast<int>(tensor)};
   }
@@ -319,7 +190,21 @@ class SimAiGraph {
     }
   }
 
-  CommunicatorId communicator(RankGroupKind kind, int rank) {
+  CommunicatorId communicator(SimAiGroup group, int rank) {
+    const std::optional<RankGroupKind> kind = kind_of(group);
+    return kind ? communicator(*kind, name_of(group), rank) : all_ranks();
+  }
+
+  CommunicatorId all_ranks() {
+    if (!all_ranks_) {
+      std::vector<int> ranks(static_cast<std::size_t>(plan_.ranks()));
+      std::iota(ranks.begin(), ranks.end(), 0);
+      all_ranks_ = workload_.graph.add_communicator("all", std::move(ranks));
+    }
+    return *all_ranks_;
+  }
+
+  CommunicatorId communicator(RankGroupKind kind, std::string_view name, int rank) {
     std::vector<int> ranks = group_of(plan_, kind, rank);
     const auto [entry, is_new] = communicators_.try_emplace({kind, ranks.front()});
     if (is_new) {
@@ -328,8 +213,8 @@ class SimAiGraph {
         timed_as = widest_group(
             plan_, kind, target_.server_of_gpu.first(static_cast<std::size_t>(plan_.ranks())));
       }
-      const std::string name = fmt::format("{} {}", name_of(kind), ranks.front());
-      entry->second = workload_.graph.add_communicator(name, std::move(ranks), std::move(timed_as));
+      entry->second = workload_.graph.add_communicator(fmt::format("{} {}", name, ranks.front()),
+                                                       std::move(ranks), std::move(timed_as));
     }
     return entry->second;
   }
@@ -343,21 +228,27 @@ class SimAiGraph {
     }
     OperationGraph& graph = workload_.graph;
     const CommunicatorId group = communicator(call.group, graph.streams()[stream.value()].rank);
-    if (graph.communicators()[group.value()].ranks.size() == 1) {
-      ++lonely_calls_;
-    }
-    const std::string name =
-        fmt::format("{}, {}: {}", layer.name, kPassNames[pass], to_string(*call.operation));
+    const std::size_t ranks = graph.communicators()[group.value()].ranks.size();
+    lonely_calls_ += ranks == 1 ? 1 : 0;
     return graph.add_collective(
-        stream, name, part.value_or(part_of(call.group)),
-        {.communicator = group,
-         .operation = *call.operation,
-         .size = whole_size(call, graph.communicators()[group.value()].ranks.size())});
+        stream, fmt::format("{}, {}: {}", layer.name, kPassNames[pass], to_string(*call.operation)),
+        part.value_or(part_of(call.group, pass)),
+        {.communicator = group, .operation = *call.operation, .size = whole_size(call, ranks)});
+  }
+
+  // Adds a call that runs beside what comes next: after that operation.
+  std::optional<OperationId> add_call_after(OperationId before, StreamId stream,
+                                            const SimAiLayer& layer, std::size_t pass) {
+    const std::optional<OperationId> call = add_call(stream, layer, pass);
+    if (call) {
+      workload_.graph.add_dependency(before, *call);
+    }
+    return call;
   }
 
   // Files of SimAI have the bytes of the whole. In those of ASTRA-sim, which do not say how many
   // ranks there are, it is what a rank puts in.
-  Bytes whole_size(const SimAiCall& call, std::size_t ranks) const {
+  [[nodiscard]] Bytes whole_size(const SimAiCall& call, std::size_t ranks) const {
     if (call.operation != Operation::AllGather || text_.header.values.contains("all_gpus")) {
       return call.size;
     }
@@ -369,52 +260,162 @@ class SimAiGraph {
     return call.size * members;
   }
 
-  OperationId add_work(StreamId stream, const SimAiLayer& layer, std::size_t pass, StepPart part) {
-    return workload_.graph.add_compute(stream, fmt::format("{}, {}", layer.name, kPassNames[pass]),
-                                       part, layer.times[pass]);
+  struct Streams {
+    StreamId compute;
+    StreamId inputs;  // Calls for gradients of inputs that run beside computation.
+    StreamId weights;
+    StreamId update;
+    std::optional<OperationId> awaited = {};  // What the next computation waits for.
+  };
+
+  OperationId add_work(Streams& streams, const SimAiLayer& layer, std::size_t pass, StepPart part) {
+    const OperationId work = workload_.graph.add_compute(
+        streams.compute, fmt::format("{}, {}", layer.name, kPassNames[pass]), part,
+        layer.times[pass]);
+    if (streams.awaited) {
+      workload_.graph.add_dependency(*std::exchange(streams.awaited, std::nullopt), work);
+    }
+    return work;
   }
 
   void add_rank(int rank) {
     OperationGraph& graph = workload_.graph;
-    const StreamId compute = graph.add_stream(rank, "compute");
-    const StreamId data = graph.add_stream(rank, "weight gradients");
-    const StreamId update = graph.add_stream(rank, "update", StreamOrder::Free);
-    for (const SimAiLayer& layer : text_.layers) {
-      add_work(compute, layer, kForward, StepPart::Linear);
-      (void)add_call(compute, layer, kForward);
+    Streams streams{.compute = graph.add_stream(rank, "compute"),
+                    .inputs = graph.add_stream(rank, "input gradients"),
+                    .weights = graph.add_stream(rank, "weight gradients"),
+                    .update = graph.add_stream(rank, "update", StreamOrder::Free)};
+    switch (text_.header.policy->order) {
+      case SimAiOrder::Transformer:
+      case SimAiOrder::Hybrid:
+        add_forward(streams);
+        add_inputs_first(streams);
+        break;
+      case SimAiOrder::WeightsFirst:
+        add_forward(streams);
+        add_weights_first(streams, std::nullopt);
+        break;
+      case SimAiOrder::Recommender:
+        add_weights_first(streams, add_recommender_forward(streams));
+        break;
+      case SimAiOrder::Inference:
+        add_forward(streams);
+        break;
+      case SimAiOrder::Calls:
+        for (const SimAiLayer& layer : text_.layers) {
+          (void)add_call(streams.weights, layer, kWeights);
+        }
+        break;
     }
+    if (plan_.pipeline > 1) {
+      add_pipeline(rank, streams);
+    }
+  }
+
+  void add_forward(Streams& streams) {
+    for (const SimAiLayer& layer : text_.layers) {
+      add_work(streams, layer, kForward, StepPart::Linear);
+      (void)add_call(streams.compute, layer, kForward);
+    }
+  }
+
+  void add_inputs_first(Streams& streams) {
+    const bool runs_beside = text_.header.policy->order == SimAiOrder::Hybrid;
     for (std::size_t index = text_.layers.size(); index-- > 0;) {
       for (std::size_t again = recomputed_from_[index].value_or(index); again < index; ++again) {
-        add_work(compute, text_.layers[again], kForward, StepPart::Recompute);
-        (void)add_call(compute, text_.layers[again], kForward, StepPart::Recompute);
+        add_work(streams, text_.layers[again], kForward, StepPart::Recompute);
+        (void)add_call(streams.compute, text_.layers[again], kForward, StepPart::Recompute);
       }
       const SimAiLayer& layer = text_.layers[index];
-      add_work(compute, layer, kInputs, StepPart::Linear);
-      (void)add_call(compute, layer, kInputs);
-      const OperationId gradients = add_work(compute, layer, kWeights, StepPart::Linear);
-      if (const std::optional<OperationId> call = add_call(data, layer, kWeights)) {
-        graph.add_dependency(gradients, *call);
-        const OperationId last =
-            graph.add_compute(update, layer.name + ", update", StepPart::Optimizer, layer.update);
-        graph.add_dependency(*call, last);
+      const OperationId inputs = add_work(streams, layer, kInputs, StepPart::Linear);
+      std::optional<OperationId> beside;
+      if (!runs_beside) {
+        (void)add_call(streams.compute, layer, kInputs);
+      } else if (index > 0) {
+        beside = add_call_after(inputs, streams.inputs, layer, kInputs);
+      } else {
+        unused_calls_ += layer.calls[kInputs].operation ? 1 : 0;
+      }
+      add_weights(streams, layer);
+      streams.awaited = beside;
+    }
+  }
+
+  // Returns the last bottom layer of a recommendation model.
+  std::optional<std::size_t> add_recommender_forward(Streams& streams) {
+    const auto bottom = static_cast<std::size_t>(text_.header.value("DLRM_LAST_BOTTOM_LAYER", 0));
+    if (bottom >= text_.layers.size()) {
+      text_.fail("DLRM_LAST_BOTTOM_LAYER",
+                 fmt::format("a layer from 0 to {}", text_.layers.size() - 1),
+                 std::to_string(bottom));
+    }
+    std::optional<OperationId> exchange;
+    for (std::size_t index = 0; index < text_.layers.size(); ++index) {
+      const OperationId work = add_work(streams, text_.layers[index], kForward, StepPart::Linear);
+      if (index == 0) {
+        exchange = add_call_after(work, streams.inputs, text_.layers[0], kForward);
+      }
+      if (index == bottom) {
+        streams.awaited = exchange;
+      }
+    }
+    return bottom;
+  }
+
+  void add_weights_first(Streams& streams, std::optional<std::size_t> bottom) {
+    for (std::size_t index = text_.layers.size(); index-- > 0;) {
+      add_weights(streams, text_.layers[index]);
+      if (index == 0) {
+        break;
+      }
+      const OperationId inputs = add_work(streams, text_.layers[index], kInputs, StepPart::Linear);
+      if (bottom && index == *bottom + 1) {
+        (void)add_call_after(inputs, streams.inputs, text_.layers[0], kInputs);
       }
     }
   }
 
-  SimAiText& text_;
+  void add_weights(Streams& streams, const SimAiLayer& layer) {
+    const OperationId gradients = add_work(streams, layer, kWeights, StepPart::Linear);
+    if (const auto call = add_call_after(gradients, streams.weights, layer, kWeights)) {
+      const OperationId last = workload_.graph.add_compute(streams.update, layer.name + ", update",
+                                                           StepPart::Optimizer, layer.update);
+      workload_.graph.add_dependency(*call, last);
+    }
+  }
+
+  // What SimAI adds to the layers of a stage (Layer.cc: pre_bubble_time, Expose_PP_time).
+  void add_pipeline(int rank, Streams& streams) {
+    OperationGraph& graph = workload_.graph;
+    (void)graph.add_collective(
+        streams.compute, "messages of the pipeline", StepPart::Pipeline,
+        {.communicator = communicator(RankGroupKind::Pipeline, "pipeline", rank),
+         .operation = Operation::SendReceive,
+         .size = Bytes(text_.header.value("pp_comm", 0)),
+         .times = static_cast<int>(messages_per_stage())});
+    if (!workload_.bubble) {
+      workload_.bubble = PipelineBubble{.operations = {},
+                                        .numerator = plan_.pipeline - 1,
+                                        .denominator = messages_per_stage() / 2};
+    }
+    workload_.bubble->operations.push_back(
+        graph.add_compute(streams.compute, "bubble", StepPart::Bubble, kBubbleUnit));
+  }
+
+  const SimAiText& text_;
   const ImportedTarget& target_;
   ParallelPlan plan_;
   ImportedWorkload workload_;
   std::vector<std::optional<std::size_t>> recomputed_from_;
   std::map<std::pair<RankGroupKind, int>, CommunicatorId> communicators_;
+  std::optional<CommunicatorId> all_ranks_;
   int lonely_calls_ = 0;
+  int unused_calls_ = 0;
 };
 
 }  // namespace
 
 ImportedWorkload read_simai(const ImportedFile& file, const ImportedTarget& target) {
-  SimAiText text(file);
-  text.read();
+  const SimAiText text = read_simai_text(file);
   return SimAiGraph(text, target).build();
 }
 

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "parallelism/workload/imported_text.h"
+#include "parallelism/workload/packed_file.h"
 
 namespace trainyard {
 namespace {
@@ -23,30 +22,56 @@ constexpr int kMaxFiles = 1'000'000;
 // The rules that differ from one format to the next, in their order.
 struct FormatRules {
   std::string_view name;
-  std::string_view extension;  // Empty: any, the first word tells.
+  std::vector<std::string_view> extensions;  // Empty: any, the first word tells.
   std::vector<std::string_view> first_words;
   bool has_rank_files;
+  // Whether the rank of a file is the last number in its name, as ASTRA-sim names its files.
+  bool has_rank_in_name;
 };
 
 const FormatRules& rules_of(ImportedFormat format) {
   static const std::array<FormatRules, kImportedFormats.size()> kRules{{
-      {.name = "goal", .extension = ".goal", .first_words = {"num_ranks"}, .has_rank_files = false},
+      {.name = "goal",
+       .extensions = {".goal"},
+       .first_words = {"num_ranks"},
+       .has_rank_files = false,
+       .has_rank_in_name = false},
       {.name = "simai",
-       .extension = "",
+       .extensions = {},
        // All policies of ASTRA-sim (Workload.cc: decode_parallelism), most of which are refused.
        .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL",
                        "TRANSFORMER", "TRANSFORMER_FWD_IN_BCKWD", "HYBRID_DATA_MODEL",
                        "HYBRID_MODEL_DATA", "HYBRID_DLRM", "HYBRID_DLRM_ENHANCED",
                        "HYBRID_CUSTOMIZED", "MICRO", "DISTRIBUTED_INFERENCE"},
-       .has_rank_files = false},
-      {.name = "kineto", .extension = ".json", .first_words = {}, .has_rank_files = true},
-      {.name = "chakra", .extension = ".et", .first_words = {}, .has_rank_files = true},
+       .has_rank_files = false,
+       .has_rank_in_name = false},
+      {.name = "kineto",
+       .extensions = {".json", ".sqlite"},
+       .first_words = {},
+       .has_rank_files = true,
+       .has_rank_in_name = false},
+      {.name = "chakra",
+       .extensions = {".et"},
+       .first_words = {},
+       .has_rank_files = true,
+       .has_rank_in_name = true},
   }};
   return kRules[static_cast<std::size_t>(format)];
 }
 
+bool has_extension(const std::filesystem::path& path, ImportedFormat format) {
+  const auto& extensions = rules_of(format).extensions;
+  return std::find(extensions.begin(), extensions.end(), unpacked_name(path).extension()) !=
+         extensions.end();
+}
+
 std::string first_word(const std::filesystem::path& file) {
   std::string word;
+  if (unpacked_name(file) != file) {
+    const std::string text = read_packed_file(file, kMaxBytes);
+    const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+    return text.substr(first, text.find_first_of(" \t\r\n", first) - first);
+  }
   std::ifstream stream(file, std::ios::binary);
   char c = '\0';
   constexpr std::size_t kLongest = 64;
@@ -60,29 +85,12 @@ std::string first_word(const std::filesystem::path& file) {
   return word;
 }
 
-std::string text_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) {
-    const bool is_there = std::filesystem::exists(file, error);
-    throw ConfigError(fmt::format("{}: expected a file, found {}", file.string(),
-                                  is_there ? "something else" : "nothing"));
+// The last number in the name before its extension, where it is the rank.
+std::optional<int> rank_in(const std::filesystem::path& path, ImportedFormat format) {
+  if (!rules_of(format).has_rank_in_name) {
+    return std::nullopt;
   }
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > kMaxBytes) {
-    throw ConfigError(fmt::format("{}: expected a file of at most {} GiB, found {}", file.string(),
-                                  kMaxBytes >> 30U, error ? error.message() : "more"));
-  }
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(size, '\0');
-  if (!stream || !stream.read(text.data(), static_cast<std::streamsize>(size))) {
-    throw ConfigError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
-  }
-  return text;
-}
-
-// The last number in the name before its extension.
-std::optional<int> rank_in(const std::string& stem) {
+  const std::string stem = unpacked_name(path).stem().string();
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto last = std::find_if(stem.rbegin(), stem.rend(), is_digit);
   const auto first = std::find_if_not(last, stem.rend(), is_digit);
@@ -134,11 +142,10 @@ std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_of(
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return files_in(path, [&](const std::filesystem::path& file) -> Wanted {
-      return file.extension() == rules_of(format).extension ? Wanted(rank_in(file.stem().string()))
-                                                            : std::nullopt;
+      return has_extension(file, format) ? Wanted(rank_in(file, format)) : std::nullopt;
     });
   }
-  return {{rank_in(path.stem().string()), path}};
+  return {{rank_in(path, format), path}};
 }
 
 }  // namespace
@@ -149,7 +156,7 @@ std::string_view to_string(ImportedFormat format) {
 
 std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& path) {
   std::error_code error;
-  const std::string extension = path.extension().string();
+  const std::string extension = unpacked_name(path).extension().string();
   if (std::filesystem::is_directory(path, error)) {
     // A directory of traces may have a description in JSON beside them.
     for (const ImportedFormat format : {ImportedFormat::Chakra, ImportedFormat::Kineto}) {
@@ -160,7 +167,7 @@ std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& pa
     return std::nullopt;
   }
   for (const ImportedFormat format : kImportedFormats) {
-    if (!extension.empty() && extension == rules_of(format).extension) {
+    if (has_extension(path, format)) {
       return format;
     }
   }
@@ -182,7 +189,8 @@ std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
   const auto found = files_of(path, format);
   if (found.empty()) {
     fail_imported(path.string(), "",
-                  fmt::format("files named *{}, one for each rank", rules_of(format).extension),
+                  fmt::format("files named *{}, one for each rank",
+                              fmt::join(rules_of(format).extensions, " or *")),
                   "none");
   }
   if (found.size() > 1 && !rules_of(format).has_rank_files) {
@@ -192,7 +200,8 @@ std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
   }
   std::vector<ImportedFile> files;
   for (const auto& [rank, file] : found) {
-    files.push_back({.name = file.string(), .rank = rank, .text = text_of(file)});
+    files.push_back(
+        {.name = file.string(), .rank = rank, .text = read_packed_file(file, kMaxBytes)});
   }
   return files;
 }

@@ -23,7 +23,7 @@ inline constexpr std::array kImportedFormats{ImportedFormat::Goal, ImportedForma
 
 struct ImportedFile {
   std::string name;         // For messages.
-  std::optional<int> rank;  // As its name says.
+  std::optional<int> rank;  // As its name says, where names of its format do, or the pattern.
   std::string text;
 };
 

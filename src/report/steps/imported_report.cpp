@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "report/formats/json.h"
 
@@ -43,6 +46,73 @@ Json communicators_of(const OperationGraph& graph) {
         {{"name", communicator.name}, {"ranks", communicator.ranks}, {"calls", calls[index]}});
   }
   return all;
+}
+
+// Calls of one kind, by how long they took and were predicted to take once all members were there.
+struct CallTimes {
+  std::vector<SimTime> recorded;
+  std::vector<SimTime> predicted;
+};
+using CallKinds = std::map<std::tuple<Operation, Bytes, std::size_t>, CallTimes>;
+
+// Of several recorded members the one that came last has the shortest time. The n-th call of a
+// communicator on one rank is the n-th on every other.
+CallKinds kinds_of(const ImportedReport& report) {
+  const OperationGraph& graph = report.source->graph;
+  std::map<std::pair<std::uint32_t, int>, int> numbers;
+  std::map<std::pair<std::uint32_t, int>, RecordedCall> shortest;
+  for (const RecordedCall& call : report.source->recorded_calls) {
+    const std::uint32_t communicator = graph.operation(call.operation).call.communicator.value();
+    const int number = numbers[{communicator, graph.rank_of(call.operation)}]++;
+    RecordedCall& best = shortest.try_emplace({communicator, number}, call).first->second;
+    best = call.time < best.time ? call : best;
+  }
+  CallKinds kinds;
+  for (const auto& entry : shortest) {
+    const RecordedCall& recorded = entry.second;
+    const GraphCall& call = graph.operation(recorded.operation).call;
+    const std::size_t ranks = graph.communicators()[call.communicator.value()].ranks.size();
+    CallTimes& times = kinds[{call.operation, call.size, ranks}];
+    const GraphTiming& timing = report.run->result.timings[recorded.operation.value()];
+    times.recorded.push_back(recorded.time);
+    times.predicted.push_back(timing.end - timing.start);
+  }
+  return kinds;
+}
+
+SimTime middle_of(std::vector<SimTime> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+Cell time_cell(SimTime time) {
+  return {fmt::format("{:.1f}", time.microseconds()), time.seconds()};
+}
+
+void add_recorded_calls(const ImportedReport& report, Document& document) {
+  if (report.source->recorded_calls.empty()) {
+    return;
+  }
+  Table table({{.name = "collective", .key = "operation", .align = Align::Left},
+               {.name = "bytes", .key = "bytes"},
+               {.name = "ranks", .key = "ranks"},
+               {.name = "calls", .key = "calls"},
+               {.name = "shortest", .key = "recorded_shortest_s", .unit = "(us)"},
+               {.name = "middle", .key = "recorded_median_s", .unit = "(us)"},
+               {.name = "predicted", .key = "predicted_median_s", .unit = "(us)"}});
+  for (const auto& [kind, times] : kinds_of(report)) {
+    table.add_row({Cell::of(std::string(to_string(std::get<Operation>(kind)))),
+                   Cell::count(std::get<Bytes>(kind).count()),
+                   Cell::count(static_cast<std::int64_t>(std::get<std::size_t>(kind))),
+                   Cell::count(static_cast<std::int64_t>(times.recorded.size())),
+                   time_cell(*std::ranges::min_element(times.recorded)),
+                   time_cell(middle_of(times.recorded)), time_cell(middle_of(times.predicted))});
+  }
+  document.add_table(
+      "Collectives as recorded, with the wait for the last rank that was recorded, "
+      "and as predicted",
+      std::move(table), Shown::People | Shown::Json, "recorded_calls");
 }
 
 }  // namespace
@@ -87,6 +157,7 @@ Document document_of(const ImportedReport& report) {
                            [format](StepPart part) { return imported_part_name(format, part); }),
       .unit = TimeUnit::Microseconds,
       .rank = graph.present()[busiest]});
+  add_recorded_calls(report, document);
   document.add_detail("communicators", communicators_of(graph));
   return document;
 }

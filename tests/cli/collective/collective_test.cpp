@@ -81,6 +81,23 @@ TEST_CASE("an algorithm of a file runs beside the others, and alone if none is n
                       "--algo-file: expected an algorithm for 4 ranks, found " + file + " for 8");
 }
 
+TEST_CASE("a custom algorithm of a file is what it is proved to be") {
+  const ScratchFolder folder;
+  std::string text = read_text_file(source_dir() / "configs/algorithms/allreduce_ring_8.xml");
+  const std::string named = "coll=\"allreduce\"";
+  text.replace(text.find(named), named.size(), "coll=\"custom\" maxcount=\"1\"");
+  const std::string file = folder.write("custom.xml", text).string();
+  const std::vector<std::string> common{"--ranks", "8", "-b", "64M", "-e", "64M"};
+  const auto time = [&](const std::string& of) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--algo-file", of});
+    return json_of_collective("all_reduce", arguments)["rows"][0]["time_us"];
+  };
+  REQUIRE(time(file) == time(source_dir().string() + "/configs/algorithms/allreduce_ring_8.xml"));
+  REQUIRE_THROWS_WITH(json_of_collective("reduce_scatter", {"--ranks", "8", "--algo-file", file}),
+                      Catch::Matchers::Contains(file));
+}
+
 TEST_CASE("a report has a row for each size and algorithm, and marks the best of each size") {
   const CollectiveJson report =
       json_of_collective("all_reduce", {"-b", "1K", "-e", "64M", "-f", "256"});

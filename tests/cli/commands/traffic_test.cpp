@@ -36,6 +36,20 @@ std::string error_traffic(std::vector<std::string> arguments) {
   return "no error";
 }
 
+TEST_CASE("traffic runs flow files of other simulators", "[traffic]") {
+  const ScratchFolder folder;
+  const std::string matrix =
+      folder
+          .write("a.cm",
+                 "Nodes 16\nConnections 2\n0->9 start 0 size 5000\n1->8 start 0 size 7000\n")
+          .string();
+  REQUIRE(run_traffic({matrix, "--nodes", "16"}).find("# 2 flows, 12000 bytes, ") !=
+          std::string::npos);
+  const std::string flows = folder.write("flow.txt", "1\n0 9 3 100 5000 2\n\nremarks\n").string();
+  REQUIRE(run_traffic({flows, "--nodes", "16"}).find("# 1 flows, 5000 bytes, ") !=
+          std::string::npos);
+}
+
 TEST_CASE("traffic runs a shipped file and one of the user", "[traffic]") {
   REQUIRE(run_traffic({"permutation", "--nodes", "16"}).find("# 16 flows, 160000000 bytes, ") !=
           std::string::npos);

@@ -104,6 +104,25 @@ TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is coun
   REQUIRE(result.output.find("\ncollective ") != std::string::npos);
 }
 
+TEST_CASE("profiles run on another machine than they were recorded on", "[step-imported]") {
+  const std::string folder = kFolder + "workloads/imported/kineto-2";
+  const auto time = [&](const std::vector<std::string>& arguments) -> std::int64_t {
+    return imported_json(folder, arguments)["time_ps"];
+  };
+  REQUIRE(time({"--recorded-on", "H100-SXM"}) == time({}));
+  REQUIRE(time({"--recorded-on", "A100-SXM-80GB"}) < time({}));
+  REQUIRE(refused(folder, {"--recorded-on", "H1000"})
+              .find("--recorded-on: expected a GPU of the catalogue: ") == 0);
+  REQUIRE(refused(kGoal, {"--recorded-on", "H100-SXM"}) ==
+          "--recorded-on: expected profiles, whose kernels have names, found a goal file");
+  REQUIRE(refused(kGoal, {"--execution-traces", "a.json"}) ==
+          "--execution-traces: expected profiles, found a goal file");
+  // All kernels of these profiles have a name.
+  const ScratchFolder scratch;
+  scratch.write("e.json", R"({"nodes": []})");
+  REQUIRE(time({"--execution-traces", (scratch.path() / "e.json").string()}) == time({}));
+}
+
 TEST_CASE("traces of all ranks or of one run with the cluster's network", "[step-imported]") {
   const std::string folder = kFolder + "workloads/imported/chakra-2";
   const auto both = imported_json(folder);

@@ -75,6 +75,44 @@ TEST_CASE("a flow file of the HPCC simulation begins with its first flow") {
   REQUIRE(traces.name(flows[1].target) == "server3/nic0");
 }
 
+TEST_CASE("a flow file of the HPCC simulation has as many flows as its first line says") {
+  Traces traces;
+  REQUIRE(
+      traces.read("1\n0 3 3 100 5000 2\n1 2 4 100 6000 2\n\nsrc dst pg dport\n", TraceFormat::Hpcc)
+          .size() == 1);
+}
+
+TEST_CASE("a connection matrix of htsim has starts in picoseconds") {
+  Traces traces;
+  const std::vector<FlowStart> flows = traces.read(
+      "Nodes 4\nConnections 2\n# a remark\n3->0 id 1 start 2500000 size 2000\n"
+      "1->2 start 0 size 1000 prio 3\n",
+      TraceFormat::Htsim);
+  REQUIRE(flows.size() == 2);
+  REQUIRE(flows[0].time == 0_us);
+  REQUIRE(flows[0].size == Bytes(1000));
+  REQUIRE(traces.name(flows[0].source) == "server1/nic0");
+  REQUIRE(flows[1].time == 2500_ns);
+  REQUIRE(traces.name(flows[1].target) == "server0/nic0");
+  const auto error = [&](const std::string& text) {
+    return traces.error(text, TraceFormat::Htsim);
+  };
+  REQUIRE(error("Nodes 5\nConnections 1\n0->1 start 0 size 1\n") ==
+          "trace:3: Nodes: expected at most 4, the endpoints, found \"5\"");
+  REQUIRE(error("Nodes 4\nConnections 2\n0->1 start 0 size 1\n") ==
+          "trace:3: expected 2 flows as the second line says, found 1");
+  REQUIRE(error("Nodes 4\nConnections 1\n0->1 start 0 size 0\n")
+              .find("trace:3: size: expected a whole number from 1 to ") == 0);
+  REQUIRE(error("Nodes 4\nConnections 1\n0->1 start 0\n") ==
+          "trace:3: expected start and size, found no size");
+  REQUIRE(error("Nodes 4\nConnections 1\nTriggers 1\n") ==
+          "trace:3: expected Nodes, Connections or a connection, found \"Triggers\" (triggers and "
+          "failures are not modelled)");
+  REQUIRE(error("Nodes 4\nConnections 1\n0->1 trigger 1 size 1\n") ==
+          "trace:3: expected start, size, id or prio, found \"trigger\" (triggers are not "
+          "modelled)");
+}
+
 TEST_CASE("mistakes in traces are one line with file and line") {
   Traces traces;
   const std::string header = "start_us,source,target,bytes\n";

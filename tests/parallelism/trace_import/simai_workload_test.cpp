@@ -104,44 +104,92 @@ TEST_CASE("groups are those of SimAI", "[simai]") {
           std::set<std::vector<int>>{{0, 2, 4, 6}, {1, 3, 5, 7}});
 }
 
-TEST_CASE("what such a workload gets wrong is named with file, line and field", "[simai]") {
-  const std::string layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n";
-  const auto header = [&](const std::string& text) { return simai_error(text + "\n1\n" + layer); };
-  REQUIRE(header(kPolicy + "1") == "no error");
-  REQUIRE(header("MICRO") ==
-          "0.file:1: expected HYBRID_TRANSFORMER or HYBRID_TRANSFORMER_FWD_IN_BCKWD, found "
-          "\"MICRO\"");
-  REQUIRE(header(kPolicy + "1 pp: 4") ==
-          "0.file:1: pp: expected 1, as the file does not say in which order stages of a pipeline "
-          "work, found 4");
-  REQUIRE(header(kPolicy + "1 all_gpus: 16") ==
-          "0.file:1: all_gpus: expected at most the 8 GPUs of the cluster, found 16");
-  REQUIRE(header(kPolicy + "3") ==
-          "0.file:1: expected model_parallel_NPU_group x ep that divides the ranks, found 3 x 1 "
-          "and 8");
-  REQUIRE(header(kPolicy + "1 zp: 4").find("0.file:1: expected model_parallel_NPU_group, ep") == 0);
-  REQUIRE(header(kPolicy + "1 ep: 2 ep: 2") == "0.file:1: ep: expected it once, found it again");
-  REQUIRE(header(kPolicy + "1 checkpoints: 2 0") ==
-          "0.file:1: checkpoints: expected a number from 0 to 10000000, found the end of the "
-          "line");
-  REQUIRE(header(kPolicy + "1 checkpoint_initiates: 1 0") ==
-          "0.file:1: checkpoint_initiates: expected layers from 0 to 0 with a checkpoint before "
-          "them, found 0");
-  const auto body = [&](const std::string& text) { return simai_error(kPolicy + "1\n" + text); };
-  REQUIRE(body("2\n" + layer) == "0.file:3: expected 2 layers, found 1");
-  REQUIRE(body("1\n" + layer + layer) ==
-          "0.file:4: expected the end of the file after 1 layers, found \"a\"");
-  REQUIRE(body("1\na -1 1 NONE 0 1 NONE 0 1 NONE 0\n") ==
-          "0.file:3: a: expected 12 fields, found 11");
-  REQUIRE(body("1\na 0 1 NONE 0 1 NONE 0 1 NONE 0 0\n") ==
-          "0.file:3: a: expected -1 as what it depends on: layers run in their order, found \"0\"");
-  REQUIRE(body("1\na -1 1.5 NONE 0 1 NONE 0 1 NONE 0 0\n").find("0.file:3: forward: expected a ") ==
-          0);
-  REQUIRE(body("1\na -1 1 ALLREDUCE_TP 8 1 NONE 0 1 NONE 0 0\n") ==
-          "0.file:3: forward: expected NONE, or ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, "
-          "alone or with _EP or _DP_EP, found \"ALLREDUCE_TP\"");
-  REQUIRE(body("1\na -1 1 NONE 0 1 NONE 8 1 NONE 0 0\n") ==
-          "0.file:3: gradients of inputs: expected 0 bytes of NONE, found 8");
+TEST_CASE("collectives alone come one after the other", "[simai]") {
+  const std::string text =
+      "MICRO\n2\na -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 2000 5\n"
+      "b -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 2000 5\n";
+  require_time(text, 2, 8_us);
+}
+
+TEST_CASE("data ranks begin with gradients of weights, without those of the first input",
+          "[simai]") {
+  // Forward 2 us; the last layer's gradients are there after 2.7 us and added up at 6.7 us, those
+  // of the first after 3.9 us, at 10.7 us; the update takes 0.1 us.
+  const std::string layer = " -1 1000 NONE 0 500 NONE 0 700 ALLREDUCE 2000 100\n";
+  require_time("DATA\n2\na" + layer + "b" + layer, 2, 10'800_ns);
+}
+
+TEST_CASE("sums of model ranks run beside the gradients of weights", "[simai]") {
+  // Forward: 1 us and a sum of 4 us, twice. Backward: 0.5 us for inputs, then the sum beside 5 us
+  // for weights; of the first layer without a sum.
+  const std::string layer = " -1 1000 ALLREDUCE 2000 500 ALLREDUCE 2000 5000 NONE 0 0\n";
+  require_time("MODEL\n2\na" + layer + "b" + layer, 2, 10_us + 11_us);
+  // With 0.7 us for weights the sum shows.
+  const std::string shorter = " -1 1000 ALLREDUCE 2000 500 ALLREDUCE 2000 700 NONE 0 0\n";
+  require_time("MODEL\n2\na" + shorter + "b" + shorter, 2, 10_us + 4'500_ns + 1'200_ns);
+  REQUIRE(simai("MODEL\n2\na" + shorter + "b" + shorter, 2).left_out ==
+          std::vector<std::string>{
+              "2 collectives for gradients of the first layer's inputs, which nobody needs"});
+}
+
+TEST_CASE("a recommendation model exchanges embeddings beside its bottom layers", "[simai]") {
+  // Of two ranks, each sends half of 2000 bytes to the other: 2 us. The last bottom layer ends
+  // after 3 us, the top layer after 4 us. Backward: weights of the top 0.7 us, its inputs 0.5 us,
+  // then the exchange beside 0.7 + 0.5 + 0.7 + 0.5 + 0.7 us.
+  const std::string embedding = "e -1 1000 ALLTOALL 2000 500 ALLTOALL 2000 700 NONE 0 0\n";
+  const std::string layer = " -1 1000 NONE 0 500 NONE 0 700 NONE 0 0\n";
+  const std::string layers = "\n4\n" + embedding + "b" + layer + "c" + layer + "t" + layer;
+  require_time("HYBRID_DLRM 2" + layers, 2, 8_us + 300_ns);
+  REQUIRE(time_of(simai("HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 2" + layers, 2)) ==
+          time_of(simai("HYBRID_DLRM 2" + layers, 2)));
+  // With nothing below it, the top waits for the exchange.
+  REQUIRE(time_of(simai("HYBRID_DLRM 0\n2\n" + embedding + "t" + layer, 2)) ==
+          1_us + 2_us + 1_us + 1'200_ns + 2_us);
+}
+
+TEST_CASE("layers may have policies of their own", "[simai]") {
+  // Two servers of two GPUs: the first dimension is a server.
+  const std::vector<int> servers{0, 0, 1, 1};
+  const std::string calls = " -1 1 ALLREDUCE 8 1 ALLREDUCE 8 1 ALLREDUCE 8 0 ";
+  const auto read = [&](const std::string& text) {
+    return read_imported(imported_files({text}), ImportedFormat::SimAi,
+                         {.server_of_gpu = servers, .folding = Folding::Unfolded});
+  };
+  const std::set<std::vector<int>> near{{0, 1}, {2, 3}};
+  const std::set<std::vector<int>> far{{0, 2}, {1, 3}};
+  const ImportedWorkload one = read("HYBRID_CUSTOMIZED\n2\na" + calls + "HYBRID_DATA_MODEL\n" +
+                                    "b -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 0 DATA\n");
+  REQUIRE(groups_of(one, "tensor") == near);
+  REQUIRE(groups_of(one, "data") == far);
+  REQUIRE(one.graph.communicators().size() == 5);
+  // The other way round, model ranks are on different servers.
+  const ImportedWorkload other = read("HYBRID_MODEL_DATA\n1\na" + calls + "\n");
+  for (const GraphOperation& operation : other.graph.operations()) {
+    if (operation.kind == GraphOperationKind::Collective) {
+      const auto& ranks = other.graph.communicators()[operation.call.communicator.value()].ranks;
+      REQUIRE((operation.part == StepPart::Data ? near : far).contains(ranks));
+    }
+  }
+}
+
+TEST_CASE("a stage of a pipeline idles for the others, and sends activations and gradients",
+          "[simai]") {
+  // One layer of 6.2 us (2.2 us of computation and a sum of 4 us) on each of three stages of two
+  // ranks. Four parts of it on each stage: 8 messages of 1000 bytes of 2 us each, and a bubble of
+  // two quarters.
+  const std::string text = kPolicy +
+                           "2 all_gpus: 6 pp: 3 ga: 2 vpp: 2 pp_comm: 1000\n1\n"
+                           "mlp -1 1000 ALLREDUCE 2000 500 NONE 0 700 NONE 0 100\n";
+  const SimTime time = 6'200_ns + 16_us + 3'100_ns;
+  require_time(text, 6, time);
+  const GraphedRun run = run_round(simai(text, 6));
+  REQUIRE(run.ranks[0][StepPart::Bubble] == 3'100_ns);
+  REQUIRE(run.ranks[0][StepPart::Pipeline] == 16_us);
+  // The bubble grows with the computation that makes it.
+  const GraphRunOptions slow{.compute_ppm = std::vector<std::int64_t>(6, 3'000'000)};
+  REQUIRE(run_round(simai(text, 6), slow).result.finish == 10'600_ns + 16_us + 5'300_ns);
+  REQUIRE(groups_of(simai(text, 6), "pipeline") ==
+          std::set<std::vector<int>>{{0, 2, 4}, {1, 3, 5}});
 }
 
 TEST_CASE("damaged workloads are read or refused in one line", "[simai]") {

@@ -70,8 +70,24 @@ TEST_CASE("files of ranks are those that a pattern or a directory has", "[import
     return ranks;
   };
   REQUIRE(ranks_of("a.{rank}.json") == std::vector<std::optional<int>>{0, 2, 10});
-  REQUIRE(ranks_of("") == std::vector<std::optional<int>>{{}, 0, 0, 2, 10});
-  REQUIRE(ranks_of("a.2.json") == std::vector<std::optional<int>>{2});
+  // Profiles state their rank: digits in a name may be of anything.
+  REQUIRE(ranks_of("") == std::vector<std::optional<int>>(5));
+  REQUIRE(ranks_of("a.2.json") == std::vector<std::optional<int>>(1));
+  folder.write("h100.3.et", "");
+  REQUIRE(read_imported_files(folder.path(), ImportedFormat::Chakra).at(0).rank == 3);
+}
+
+TEST_CASE("packed traces are found as others are", "[imported]") {
+  const ScratchFolder folder;
+  folder.write("a.json.gz", "{}");
+  folder.write("b.json.zst", "{}");
+  folder.write("c.json", "{}");
+  folder.write("d.gz", "{}");
+  REQUIRE(recognise_imported(folder.path()) == ImportedFormat::Kineto);
+  REQUIRE(recognise_imported(folder.path() / "a.json.gz") == ImportedFormat::Kineto);
+  REQUIRE(read_imported_files(folder.path(), ImportedFormat::Kineto).size() == 3);
+  REQUIRE(recognise_imported(folder.write("e.txt.gz", "num_ranks 4\n")) == ImportedFormat::Goal);
+  REQUIRE(recognise_imported(folder.write("f.txt.gz", " MICRO\n2\n")) == ImportedFormat::SimAi);
 }
 
 }  // namespace trainyard

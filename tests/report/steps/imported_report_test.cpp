@@ -3,6 +3,8 @@
 
 #include "report/steps/imported_report.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,6 +34,38 @@ std::string rendered_report(Format format) {
 }
 
 }  // namespace
+
+TEST_CASE("recorded calls stand beside what is predicted for them", "[imported_report]") {
+  // A message takes 1 us and 1 ns for each byte: a sum of 2000 bytes over two ranks 4 us. Rank 1
+  // comes 3 us after rank 0 to the first one, which it waited for when it was recorded.
+  const auto profile = [](int rank, double wait, double second) {
+    const auto sum = [](double start, double time) {
+      return fmt::format(
+          R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "ts": {}, "dur": {}, "args": )"
+          R"({{"stream": 7, "Collective name": "allreduce", "In msg nelems": 500, )"
+          R"("Out msg nelems": 500, "Group size": 2, "dtype": "Float", )"
+          R"("Process Group Name": "0", "Process Group Ranks": "[0, 1]"}}}})",
+          start, time);
+    };
+    return fmt::format(
+        R"({{"distributedInfo": {{"rank": {}, "world_size": 2}}, "traceEvents": [{}, {}]}})", rank,
+        sum(0.0, wait), sum(wait, second));
+  };
+  const ImportedWorkload workload = imported_workload(
+      ImportedFormat::Kineto, imported_files({profile(0, 8, 6), profile(1, 5, 7)}), 2);
+  const GraphedRun run = run_round(workload);
+  const nlohmann::json json = nlohmann::json::parse(render(
+      document_of({.setup = {}, .source = &workload, .run = &run, .notes = {}}), Format::Json));
+  const nlohmann::json row = json["recorded_calls"].at(0);
+  REQUIRE(json["recorded_calls"].size() == 1);
+  REQUIRE(row["operation"] == "all_reduce");
+  REQUIRE(row["bytes"] == 2000);
+  REQUIRE(row["calls"] == 2);
+  // 5 us and 6 us remain of both calls.
+  REQUIRE(row["recorded_shortest_s"] == 5e-6);
+  REQUIRE(row["recorded_median_s"] == 6e-6);
+  REQUIRE(row["predicted_median_s"] == 4e-6);
+}
 
 TEST_CASE("the report of a imported workload has its parts and says what it has not",
           "[imported_report]") {
