@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -11,7 +13,10 @@
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "sim/config_error.h"
+#include "sim/printable.h"
 #include "topology/cluster/cluster.h"
+#include "topology/exchange/accelerator_tables.h"
+#include "topology/exchange/hwloc_xml.h"
 #include "topology/exchange/import_parts.h"
 
 namespace trainyard {
@@ -20,8 +25,10 @@ namespace {
 constexpr std::size_t kMaxImportBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kImportExample = R"(
-FILE is a topology file of NCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine) or the output of
-nvidia-smi topo -m. The result is a cluster file of one server (docs/commands/import.md).
+FILE is a topology file of NCCL or RCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine), what
+lstopo --of xml (hwloc) wrote, or the output of nvidia-smi topo -m, rocm-smi --showtopo or hl-smi
+topo -c -N, also as it was pasted into a page. The result is a cluster file of one server
+(docs/commands/import.md).
 
 Examples:
   trainyard import machine.xml --output machine.yaml
@@ -33,27 +40,91 @@ struct Imported {
   std::string_view format;
 };
 
+// A file of another kind that is easily taken for a topology, and what it is.
+struct OtherFile {
+  std::string_view root;  // Its XML begins with this element.
+  std::string_view sentence;
+};
+constexpr std::array kOtherFiles = {
+    OtherFile{"graphs",
+              "a graph file of NCCL, which holds channels and no machine; --graph-file of "
+              "collective takes it beside a cluster"},
+    OtherFile{"algo",
+              "a schedule of MSCCL, which holds no machine; --algo-file of collective takes "
+              "it beside a cluster"},
+    OtherFile{"nvidia_smi_log",
+              "the output of nvidia-smi -q -x, which does not say how devices are "
+              "joined"}};
+
+// The name of the first element of XML, behind declarations and comments; empty for other text.
+std::string_view root_element(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (start == std::string_view::npos || text[start] != '<') {
+    return "";
+  }
+  text.remove_prefix(start);
+  while (text.starts_with("<!--") || text.starts_with("<?") || text.starts_with("<!")) {
+    const std::string_view end = text.starts_with("<!--") ? "-->" : ">";
+    const std::size_t after = text.find(end);
+    const std::size_t next =
+        after == std::string_view::npos ? after : text.find('<', after + end.size());
+    if (next == std::string_view::npos) {
+      return "system";  // The reader says what is wrong with it.
+    }
+    text.remove_prefix(next);
+  }
+  return text.substr(1, text.find_first_of(" \t\r\n/>", 1) - 1);
+}
+
+[[noreturn]] void fail_format(const std::string& file, std::string_view found) {
+  throw ConfigError(fmt::format(
+      "{}: expected a topology file of NCCL or RCCL, lstopo --of xml, or the output of nvidia-smi "
+      "topo -m, rocm-smi --showtopo or hl-smi topo -c -N, found {}",
+      file, found));
+}
+
 Imported import_text(const std::string& text, const std::string& file, const Catalogue& catalogue,
                      const ImportOptions& parts) {
-  const std::size_t start = text.find_first_not_of(" \t\r\n");
-  const bool is_xml = start != std::string::npos && (text[start] == '<' || text[start] == '\xef');
-  if (is_xml) {
-    return {import_nccl_xml(read_nccl_xml(text, file), catalogue, parts, file),
-            "a topology file of NCCL"};
+  if (const std::string_view root = root_element(text); !root.empty()) {
+    const auto other = std::ranges::find(kOtherFiles, root, &OtherFile::root);
+    if (other != kOtherFiles.end()) {
+      fail_format(file, other->sentence);
+    }
+    const bool is_hwloc = root == "topology";
+    const NcclSystem system = is_hwloc ? read_hwloc_xml(text, file) : read_nccl_xml(text, file);
+    return {import_nccl_xml(system, catalogue, parts, file), is_hwloc ? "written by lstopo (hwloc)"
+                                                             : system.version == 2
+                                                                 ? "a topology file of RCCL"
+                                                                 : "a topology file of NCCL"};
+  }
+  if (looks_like_rocm_smi(text)) {
+    return {import_smi_matrix(read_rocm_smi(text, file), catalogue, parts, file),
+            "the output of rocm-smi --showtopo"};
+  }
+  if (looks_like_hl_smi(text)) {
+    return {import_smi_matrix(read_hl_smi(text, file), catalogue, parts, file),
+            "the output of hl-smi topo -c -N"};
+  }
+  if (looks_like_p2p_matrix(text)) {
+    fail_format(file,
+                "that of nvidia-smi topo -p2p, which says who may access whom, not where "
+                "devices are");
   }
   if (looks_like_smi_matrix(text)) {
     return {import_smi_matrix(read_smi_matrix(text, file), catalogue, parts, file),
             "the matrix of nvidia-smi topo -m"};
   }
-  throw ConfigError(fmt::format(
-      "{}: expected a topology file of NCCL or the output of nvidia-smi topo -m, found neither",
-      file));
+  fail_format(file, "none of them");
 }
 
 int run_import(const OptionReader& reader, std::ostream& out) {
   const std::string file = reader.required_text("file", "a file to read");
-  const ImportOptions parts{
+  ImportOptions parts{
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
+  if (const std::optional<std::string> bus_ids = reader.text("nic-at")) {
+    parts.nics_at =
+        *bus_ids == "none" ? std::vector<std::string>{} : split_list(lower_case(*bus_ids));
+  }
   const std::optional<std::string> output = output_file(reader, "output");
   const Catalogue& catalogue = load_default_catalogue();
   const Imported imported = import_text(read_file(file, kMaxImportBytes), file, catalogue, parts);
@@ -86,6 +157,8 @@ Command import_command() {
               joined({Options{{"gpu", "PART", "part of the GPUs, where the file leaves it open"},
                               {"nic", "PART", "part of the NICs, likewise"},
                               {"cpu", "PART", "part of the CPUs, likewise"},
+                              {"nic-at", "BUS-ID,...|none",
+                               "which devices without a class are NICs; the others are GPUs"},
                               {"name", "TEXT", "name of the cluster; without it that of the file"},
                               output_file_option()},
                       log_options()}),

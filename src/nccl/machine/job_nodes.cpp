@@ -178,7 +178,7 @@ NcclSystem system_of(const Cluster& cluster, const ServerKinds& kinds, ServerId 
 JobNodes job_nodes(const Cluster& cluster, Domains domains) {
   const SwitchGraph graph(cluster.topology);
   const ServerKinds kinds(cluster, graph);
-  JobNodes nodes{.first_rank = {0}};
+  JobNodes nodes{.first_rank = {0}, .unplugged = !has_network(cluster.topology)};
   std::map<std::size_t, NcclSystem> file_of_kind;  // Files by kind of server.
   // First kind of nodes for each row of kinds of servers.
   std::map<std::vector<std::size_t>, std::size_t> known;

@@ -16,6 +16,8 @@ struct JobNodes {
   std::vector<std::vector<NcclSystem>> kinds = {};
   std::vector<int> kind = {};        // Indexed by node.
   std::vector<int> first_rank = {};  // Indexed by node, with the number of ranks at the end.
+  // True where no NIC has a cable: GPUs of one server then have no way to each other over NICs.
+  bool unplugged = false;
 };
 
 enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are one node.

@@ -97,7 +97,8 @@ class Init {
 
  private:
   void search() {
-    const SearchOptions search = search_options(options_, nodes_.kind.size() > 1);
+    SearchOptions search = search_options(options_, nodes_.kind.size() > 1);
+    search.paths.net_disable_intra = search.paths.net_disable_intra || nodes_.unplugged;
     for (const std::vector<NcclSystem>& files : nodes_.kinds) {
       parts_.push_back(searches_ != nullptr ? searches_->nodes(files, search)
                                             : search_nodes(files, search));

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -35,25 +36,113 @@ bool has_id(const Model& model, const std::optional<std::string>& id) {
 }
 
 // "A", "A or B", "A, B or C".
-std::string either(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& names, std::string_view conjunction) {
   std::string text;
   for (std::size_t index = 0; index < names.size(); ++index) {
     const bool is_last = index + 1 == names.size();
-    text += (index == 0 ? "" : is_last ? " or " : ", ") + names[index];
+    text += index == 0 ? "" : is_last ? fmt::format(" {} ", conjunction) : ", ";
+    text += names[index];
   }
   return text;
 }
 
-// Throws that the user must name the part.
-[[noreturn]] void ask(std::string_view place, std::string_view option, std::string_view what,
-                      const std::vector<std::string>& candidates) {
-  const std::string found =
-      candidates.empty() ? "fits no part of the catalogue" : "may be " + either(candidates);
-  throw ConfigError(
-      fmt::format("{}: {} {}; expected --{} PART, found none", place, what, found, option));
+// More names than these are a number: nobody reads a list of a whole catalogue.
+constexpr std::size_t kMostCandidates = 8;
+
+// The architectures of AMD by the names that RCCL has for them: ROCm/rccl, src/graph/xml.cc and
+// rocm_smi_wrap.cc; older files have "910" for gfx90a and "940" for gfx94x.
+std::string_view amd_architecture(const std::string& gcn) {
+  struct Name {
+    std::string_view gcn;
+    std::string_view architecture;
+  };
+  constexpr std::array kNames = {Name{"906", "gcn5"},  Name{"908", "cdna"},  Name{"90a", "cdna2"},
+                                 Name{"910", "cdna2"}, Name{"940", "cdna3"}, Name{"941", "cdna3"},
+                                 Name{"942", "cdna3"}, Name{"950", "cdna4"}};
+  const std::string_view number =
+      gcn.starts_with("gfx") ? std::string_view(gcn).substr(3) : std::string_view(gcn);
+  const auto name = std::ranges::find(kNames, number.substr(0, number.find(':')), &Name::gcn);
+  return name == kNames.end() ? "" : name->architecture;
+}
+
+// AMD's older files and NVIDIA's say `sm` of different things.
+bool fits(const GpuModel& gpu, const GpuEvidence& evidence) {
+  if (!gpu.title.starts_with(evidence.maker)) {
+    return false;
+  }
+  if (evidence.gcn) {
+    const bool same_units =
+        !evidence.sm || !gpu.multiprocessors || gpu.multiprocessors->value == *evidence.sm;
+    return gpu.architecture == amd_architecture(*evidence.gcn) && same_units;
+  }
+  const bool same_sm =
+      !evidence.sm || (gpu.compute_capability && gpu.compute_capability->value == *evidence.sm);
+  return same_sm && (evidence.links == 0 || gpu.scale_up_links.value == evidence.links);
+}
+
+std::string description(const GpuEvidence& evidence) {
+  if (evidence.gcn) {
+    return fmt::format("a GPU of gcn {}{}", *evidence.gcn,
+                       evidence.sm ? fmt::format(" with {} compute units", *evidence.sm) : "");
+  }
+  return (evidence.sm              ? fmt::format("a GPU of sm {}", *evidence.sm)
+          : evidence.maker.empty() ? "a GPU"
+                                   : "a GPU of " + evidence.maker) +
+         (evidence.links > 0 ? fmt::format(" with {} links", evidence.links) : "");
+}
+
+// The family of an AMD processor as NCCL prints it: templates written by hand have what CPUID adds
+// up from base (15) and extended family, NCCL has the extended one as the high digit.
+int nccl_family(const NcclCpu& cpu) {
+  constexpr int kBase = 15;
+  constexpr int kLargest = 2 * kBase;  // A sum; what NCCL prints is at least 15 + 16.
+  const int family = cpu.familyid.value_or(0);
+  const bool is_sum = cpu.vendor == "AuthenticAMD" && family > kBase && family <= kLargest;
+  return is_sum ? kBase + 16 * (family - kBase) : family;
+}
+
+// Facts that the file leaves to the machine fit every part.
+bool fits(const CpuModel& model, const NcclCpu& cpu) {
+  if (!model.identity) {
+    return cpu.arch ? *cpu.arch == model.arch : !cpu.vendor;
+  }
+  return cpu.arch.value_or(model.arch) == model.arch &&
+         cpu.vendor.value_or(model.identity->vendor) == model.identity->vendor &&
+         (!cpu.familyid || nccl_family(cpu) == model.identity->family.value) &&
+         (!cpu.modelid || *cpu.modelid == model.identity->model.value);
 }
 
 }  // namespace
+
+void OpenParts::ask(const std::string& place, const std::string& what, const std::string& option,
+                    const std::vector<std::string>& candidates) {
+  if (candidates.empty()) {
+    ask(place, what + " fits no part of the catalogue", option);
+  } else if (candidates.size() > kMostCandidates) {
+    ask(place, fmt::format("{} may be any of {} parts", what, candidates.size()), option);
+  } else {
+    ask(place, what + " may be " + listed(candidates, "or"), option);
+  }
+}
+
+void OpenParts::ask(const std::string& place, const std::string& sentence,
+                    const std::string& option) {
+  questions_.push_back({place, sentence, option});
+}
+
+void OpenParts::check() const {
+  if (questions_.empty()) {
+    return;
+  }
+  std::vector<std::string> sentences;
+  std::vector<std::string> options;
+  for (const Question& question : questions_) {
+    sentences.push_back(question.sentence);
+    options.push_back(question.option);
+  }
+  throw ConfigError(fmt::format("{}: {}; expected {}, found none", questions_.front().place,
+                                fmt::join(sentences, "; "), listed(options, "and")));
+}
 
 void check_names(const ImportOptions& options, const Catalogue& catalogue) {
   check_name("gpu", options.gpu, catalogue.gpus());
@@ -61,29 +150,25 @@ void check_names(const ImportOptions& options, const Catalogue& catalogue) {
   check_name("cpu", options.cpu, catalogue.cpus());
 }
 
-const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
-                           const Catalogue& catalogue, std::string_view place) {
+const GpuModel* choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
+                           const Catalogue& catalogue, const std::string& place, OpenParts& open) {
   if (options.gpu) {
-    return catalogue.gpus().at(*options.gpu);
+    return &catalogue.gpus().at(*options.gpu);
   }
   std::vector<std::string> candidates;
   for (const auto& [name, gpu] : catalogue.gpus()) {
     if (has_id(gpu, evidence.pci_id)) {
-      return gpu;
+      return &gpu;
     }
-    const bool same_sm =
-        !evidence.sm || (gpu.compute_capability && gpu.compute_capability->value == *evidence.sm);
-    const bool enough_links = evidence.links == 0 || gpu.scale_up_links.value == evidence.links;
-    if (same_sm && enough_links) {
+    if (fits(gpu, evidence)) {
       candidates.push_back(name);
     }
   }
   if (candidates.size() != 1) {
-    std::string what = evidence.sm ? fmt::format("a GPU of sm {}", *evidence.sm) : "a GPU";
-    what += evidence.links > 0 ? fmt::format(" with {} links", evidence.links) : "";
-    ask(place, "gpu", what, candidates);
+    open.ask(place, description(evidence), "--gpu PART", candidates);
+    return nullptr;
   }
-  return catalogue.gpus().at(candidates[0]);
+  return &catalogue.gpus().at(candidates[0]);
 }
 
 const NicModel* recognise_nic(const NicEvidence& evidence, const Catalogue& catalogue) {
@@ -107,22 +192,38 @@ const NicModel* recognise_nic(const NicEvidence& evidence, const Catalogue& cata
   return of_speed.size() == 1 ? of_speed.front() : nullptr;
 }
 
+std::vector<std::string> possible_nics(const NicEvidence& evidence, const Catalogue& catalogue) {
+  std::vector<std::string> all;
+  std::vector<std::string> of_vendor;
+  for (const auto& [name, nic] : catalogue.nics()) {
+    if (evidence.speed > 0 &&
+        nic.speed.value.bits_per_second() * nic.ports.value != evidence.speed * 1'000'000) {
+      continue;
+    }
+    all.push_back(name);
+    const auto same_vendor = [&](const std::string& id) {
+      return evidence.pci_id && id.starts_with(evidence.pci_id->substr(0, 5));
+    };
+    if (nic.pci_ids && std::ranges::any_of(nic.pci_ids->value, same_vendor)) {
+      of_vendor.push_back(name);
+    }
+  }
+  return of_vendor.empty() ? all : of_vendor;
+}
+
 std::string speed_text(std::int64_t megabits_per_second) {
   return to_string(Bandwidth(megabits_per_second * 1'000'000));
 }
 
 std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets, const ImportOptions& options,
-                       const Catalogue& catalogue, std::string_view place) {
+                       const Catalogue& catalogue, const std::string& place, OpenParts& open) {
   if (options.cpu) {
     return *options.cpu;
   }
   std::vector<std::string> candidates;
   for (const auto& [name, model] : catalogue.cpus()) {
-    const bool same_identity = !model.identity || (cpu.vendor == model.identity->vendor &&
-                                                   cpu.familyid == model.identity->family.value &&
-                                                   cpu.modelid == model.identity->model.value);
     const bool joins_sockets = sockets == 1 || !model.socket_link.empty();
-    if (cpu.arch == model.arch && same_identity && joins_sockets) {
+    if (fits(model, cpu) && joins_sockets) {
       candidates.push_back(name);
     }
   }
@@ -130,7 +231,7 @@ std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets, const ImportOpti
     return candidates[0];
   }
   if (sockets > 1) {
-    ask(place, "cpu", "the CPU, whose link between sockets is needed,", candidates);
+    open.ask(place, "the CPU, whose link between sockets is needed,", "--cpu PART", candidates);
   }
   return "";
 }

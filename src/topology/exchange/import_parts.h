@@ -20,6 +20,8 @@ struct ImportOptions {
   std::optional<std::string> gpu = {};
   std::optional<std::string> nic = {};
   std::optional<std::string> cpu = {};
+  // Bus ids of those devices without a class that are NICs (--nic-at); the others are GPUs.
+  std::optional<std::vector<std::string>> nics_at = {};
 };
 
 struct ImportedServer {
@@ -31,17 +33,42 @@ struct ImportedServer {
 // Throws ConfigError "--gpu: expected ..." for a name that is no part.
 void check_names(const ImportOptions& options, const Catalogue& catalogue);
 
+// Collects the parts that a file leaves open, so that the user is asked once.
+class OpenParts {
+ public:
+  // `what` fits `candidates`, or nothing where there are none; `option` names the part.
+  void ask(const std::string& place, const std::string& what, const std::string& option,
+           const std::vector<std::string>& candidates);
+  // Asks in other words.
+  void ask(const std::string& place, const std::string& sentence, const std::string& option);
+  // Throws ConfigError with all that is open, if anything is: "PLACE: ..., ...; expected --gpu PART
+  // and --cpu PART, found none".
+  void check() const;
+
+ private:
+  struct Question {
+    std::string place;
+    std::string sentence;
+    std::string option;
+  };
+  std::vector<Question> questions_;
+};
+
 // The facts that a file states about a GPU.
 struct GpuEvidence {
   std::optional<std::string> pci_id = {};  // "10de:2330"
+  // NVIDIA's compute capability or, where there is a gcn, the number of AMD's compute units.
   std::optional<int> sm = {};
+  std::string maker = {};               // First word of the title in the catalogue.
+  std::optional<std::string> gcn = {};  // "gfx942", or "906", "908", "910" in older files of RCCL.
   int links =
       0;  // NVLinks or xGMI links, all together; 0 fits every part, as bridges may be missing.
 };
 
-// `place` begins the error that asks for --gpu.
-[[nodiscard]] const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
-                                         const Catalogue& catalogue, std::string_view place);
+// Returns null where the part is asked for.
+[[nodiscard]] const GpuModel* choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
+                                         const Catalogue& catalogue, const std::string& place,
+                                         OpenParts& open);
 
 // The facts that a file states about a NIC.
 struct NicEvidence {
@@ -56,10 +83,15 @@ struct NicEvidence {
                                             const Catalogue& catalogue);
 [[nodiscard]] std::string speed_text(std::int64_t megabits_per_second);
 
-// The name of the CPU's part. Empty if nothing leads to one and one socket needs none.
+// The parts that a NIC of this vendor and speed may be.
+[[nodiscard]] std::vector<std::string> possible_nics(const NicEvidence& evidence,
+                                                     const Catalogue& catalogue);
+
+// The name of the CPU's part. Empty if nothing leads to one and one socket needs none, or if it is
+// asked for. AMD's families count as NCCL prints them (143) or as CPUID adds them up (23).
 [[nodiscard]] std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets,
                                      const ImportOptions& options, const Catalogue& catalogue,
-                                     std::string_view place);
+                                     const std::string& place, OpenParts& open);
 
 // A server from NCCL's topology file. `name` represents the file in errors. Throws ConfigError if
 // the file is no server that a cluster file can describe, or leaves a part open that the options do

@@ -5,41 +5,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <map>
 #include <numeric>
 
 #include "sim/config_error.h"
 #include "sim/printable.h"
+#include "topology/exchange/gpu_links.h"
 #include "topology/exchange/import_parts.h"
-#include "topology/exchange/server_export.h"
+#include "topology/exchange/pci_devices.h"
 
 namespace trainyard {
 namespace {
-
-bool has_class(const NcclPci& pci, std::string_view prefix) {
-  return pci.device_class && pci.device_class->starts_with(prefix);
-}
-
-// The classes by which NCCL and RCCL know devices for which the file has no element.
-bool is_gpu(const NcclPci& pci) {
-  return !pci.gpus.empty() || has_class(pci, "0x03") || has_class(pci, "0x12");
-}
-bool is_nic(const NcclPci& pci) {
-  return !is_gpu(pci) && (!pci.nics.empty() || has_class(pci, "0x02"));
-}
-
-std::optional<std::string> pci_id(const NcclPci& pci) {
-  if (!pci.vendor || !pci.device) {
-    return std::nullopt;
-  }
-  return lower_case(pci.vendor->substr(2) + ':' + pci.device->substr(2));
-}
-
-// "0000:07:00.1" without the function: ports of one card share the rest.
-std::string card_of(const std::string& bus_id) {
-  return lower_case(bus_id.substr(0, bus_id.rfind('.')));
-}
 
 // Positions ordered by the number that the file gives each, as far as all have one.
 std::vector<int> ranks(const std::vector<std::optional<int>>& numbers) {
@@ -57,34 +33,6 @@ std::vector<int> ranks(const std::vector<std::optional<int>>& numbers) {
   return rank;
 }
 
-// The PCIe link of the catalogue that a device says it has, if there is one of that rate.
-const LinkModel* stated_link(const NcclPci& pci, const Catalogue& catalogue) {
-  if (!pci.link_speed) {
-    return nullptr;
-  }
-  double transfers = 0.0;
-  const char* end = pci.link_speed->data() + pci.link_speed->size();
-  const auto result = std::from_chars(pci.link_speed->data(), end, transfers);
-  // "8 GT/s", "16.0 GT/s PCIe"; anything else says nothing.
-  const bool is_rate = result.ec == std::errc() && std::string_view(result.ptr, end) != "" &&
-                       std::string_view(result.ptr, end).starts_with(" GT/s");
-  if (!is_rate) {
-    return nullptr;
-  }
-  for (const auto& [name, link] : catalogue.links()) {
-    if (link.family == LinkFamily::Pcie &&
-        link_speed_text(link) == fmt::format("{:.1f} GT/s PCIe", transfers)) {
-      return &link;
-    }
-  }
-  return nullptr;
-}
-
-// Hypervisors leave the speed empty.
-bool says_speed(const NcclPci& pci) {
-  return pci.link_speed && !pci.link_speed->empty();
-}
-
 class NcclImporter {
  public:
   NcclImporter(const NcclSystem& system, const Catalogue& catalogue, const ImportOptions& options,
@@ -98,20 +46,28 @@ class NcclImporter {
       }
       find_devices(cpu.pcis);
     }
+    sort_classless();
     if (gpus_.empty()) {
-      throw ConfigError(fmt::format("{}: expected a GPU, found none", name_));
+      throw ConfigError(fmt::format("{}: expected a GPU, found none{}", name_,
+                                    nics_.empty()
+                                        ? ""
+                                        : "; a file that NCCL writes on the machine has them "
+                                          "(NCCL_TOPO_DUMP_FILE)"));
     }
     choose_gpus();
     choose_nics();
+    const std::size_t sockets = system_.cpus.size();
+    const std::string cpu = choose_cpu(system_.cpus[0], sockets, options_, catalogue_,
+                                       place(system_.cpus[0].place), open_);
+    open_.check();
+    check_devices();
     number_devices();
     server_.tree.gpu = gpu_->name;
     server_.tree.nic = nic_;
-    for (const NcclCpu& cpu : system_.cpus) {
-      server_.tree.sockets.push_back(branches_of(cpu.pcis));
+    server_.tree.cpu = cpu;
+    for (const NcclCpu& numa : system_.cpus) {
+      server_.tree.sockets.push_back(branches_of(numa.pcis));
     }
-    const std::size_t sockets = server_.tree.sockets.size();
-    server_.tree.cpu =
-        choose_cpu(system_.cpus[0], sockets, options_, catalogue_, place(system_.cpus[0].place));
     if (sockets > 2) {
       remark(
           fmt::format("The {} NUMA nodes of the file stand as sockets; those of one socket are "
@@ -120,6 +76,9 @@ class NcclImporter {
     }
     add_gpu_links();
     finish_import(server_);
+    if (lacks_links_) {
+      complete_gpu_links(server_, catalogue_);
+    }
     return std::move(server_);
   }
 
@@ -152,6 +111,8 @@ class NcclImporter {
         gpus_.push_back(&pci);
       } else if (is_nic(pci)) {
         add_adapter(pci);
+      } else if (!pci.device_class && pci.pcis.empty()) {
+        classless_.push_back(&pci);
       } else if (!has_class(pci, "0x0604") && pci.pcis.empty()) {
         remark(fmt::format("The device {} is neither GPU, adapter nor bridge and is left out.",
                            pci.busid));
@@ -160,6 +121,35 @@ class NcclImporter {
         remark("Links between PCIe switches other than through their bridges are left out.");
       }
       find_devices(pci.pcis);
+    }
+  }
+
+  // NCCL reads the class of such a device from the machine; here the user says it.
+  void sort_classless() {
+    if (classless_.empty()) {
+      return;
+    }
+    const std::string first = place(classless_[0]->place);
+    if (!options_.nics_at) {
+      open_.ask(first,
+                fmt::format("{} devices have no class, which NCCL reads from the machine",
+                            classless_.size()),
+                options_.nic ? "--nic-at BUS-ID,...|none of those that are NICs"
+                             : "--nic-at BUS-ID,...|none of those that are NICs, --nic PART");
+    }
+    std::vector<std::string> nics = options_.nics_at.value_or(std::vector<std::string>{});
+    for (const NcclPci* pci : classless_) {
+      if (std::erase(nics, lower_case(pci->busid)) > 0) {
+        add_adapter(*pci);
+      } else {
+        gpus_.push_back(pci);
+      }
+    }
+    if (!nics.empty()) {
+      throw ConfigError(
+          fmt::format("--nic-at: expected the bus id of a device without a class, "
+                      "such as {}, found {}",
+                      classless_[0]->busid, in_quotes(nics[0])));
     }
   }
 
@@ -211,10 +201,23 @@ class NcclImporter {
         remark("A GPU with several ranks or partitions stands once.");
       }
     }
-    const GpuEvidence evidence{.pci_id = pci_id(first), .sm = sm_of(first), .links = links};
-    gpu_ = &choose_gpu(evidence, options_, catalogue_, place(first.place));
+    // A file that NCCL wrote on the machine has elements of GPUs and their ids, and all links.
+    const bool is_template = first.gpus.empty() || (!first.vendor && has_class(first, "0x0302"));
+    lacks_links_ = links == 0 && is_template;
+    const GpuEvidence evidence{.pci_id = pci_id(first),
+                               .sm = sm_of(first),
+                               .maker = std::string(maker_of(first)),
+                               .gcn = first.gpus.empty() ? std::nullopt : first.gpus[0].gcn,
+                               .links = links};
+    gpu_ = choose_gpu(evidence, options_, catalogue_, place(first.place), open_);
+  }
+
+  void check_devices() {
     for (const NcclPci* pci : gpus_) {
       check_device(*pci, *gpu_, "GPU");
+    }
+    for (const Adapter& adapter : nics_) {
+      check_adapter(adapter);
     }
   }
 
@@ -238,36 +241,47 @@ class NcclImporter {
     }
   }
 
-  // Adapters of no known part are what the user says, or are left out where others are known.
+  static NicEvidence evidence_of(const Adapter& adapter) {
+    return {.pci_id = pci_id(*adapter.functions[0]),
+            .ports = std::max(adapter.ports, 1),
+            .speed = adapter.speed};
+  }
+
+  // Adapters of no known part are what the user says, or are left out where others are known or
+  // where they are ports for management.
   void choose_nics() {
+    constexpr std::int64_t kManagement = 1'000;  // Mb/s; no network of a cluster is that slow.
     std::map<std::string, int> counts;
+    const Adapter* unknown = nullptr;
     for (Adapter& adapter : nics_) {
-      const NicEvidence evidence{.pci_id = pci_id(*adapter.functions[0]),
-                                 .ports = std::max(adapter.ports, 1),
-                                 .speed = adapter.speed};
-      adapter.model = recognise_nic(evidence, catalogue_);
-      if (adapter.model == nullptr && options_.nic) {
+      adapter.model = recognise_nic(evidence_of(adapter), catalogue_);
+      const bool manages = adapter.speed > 0 && adapter.speed <= kManagement;
+      if (adapter.model == nullptr && options_.nic && !manages) {
         adapter.model = &catalogue_.nics().at(*options_.nic);
       }
       if (adapter.model != nullptr) {
         ++counts[adapter.model->name];
+      } else if (unknown == nullptr && !manages) {
+        unknown = &adapter;
       }
     }
-    if (counts.empty() && !nics_.empty()) {
-      const NcclPci& pci = *nics_[0].functions[0];
-      throw ConfigError(fmt::format(
-          "{}: an adapter {} of {} is of no part of the catalogue, or of several; "
-          "expected --nic PART, found none",
-          place(pci.place), pci_id(pci).value_or("without PCI id"), speed_text(nics_[0].speed)));
+    if (counts.empty() && unknown != nullptr) {
+      const NicEvidence evidence = evidence_of(*unknown);
+      open_.ask(place(unknown->functions[0]->place),
+                fmt::format("an adapter {}{}", evidence.pci_id.value_or("without PCI id"),
+                            evidence.speed > 0 ? " of " + speed_text(evidence.speed) : ""),
+                "--nic PART", possible_nics(evidence, catalogue_));
+      return;
     }
     for (const Adapter& adapter : nics_) {
       if (adapter.model == nullptr) {
-        remark(
-            fmt::format("The adapter {} is of no part of the catalogue, or of several, and left "
-                        "out; --nic PART takes it in.",
-                        adapter.functions[0]->busid));
-      } else {
-        check_adapter(adapter);
+        const bool manages = adapter.speed > 0 && adapter.speed <= kManagement;
+        remark(manages
+                   ? fmt::format("The adapter {} of {} is left out, as a port for management.",
+                                 adapter.functions[0]->busid, speed_text(adapter.speed))
+                   : fmt::format("The adapter {} is of no part of the catalogue, or of several, "
+                                 "and left out; --nic PART takes it in.",
+                                 adapter.functions[0]->busid));
       }
     }
     std::erase_if(nics_, [](const Adapter& adapter) { return adapter.model == nullptr; });
@@ -409,6 +423,14 @@ class NcclImporter {
         }
       }
     }
+    for (const std::vector<int>& row : tree.gpu_links) {
+      const int direct = std::accumulate(row.begin(), row.end(), 0);
+      if (direct > gpu_->scale_up_links.value) {
+        remark(
+            fmt::format("The file states {} links for a GPU, and {} has {}: the file is believed.",
+                        direct, gpu_->name, gpu_->scale_up_links.value));
+      }
+    }
     const auto [min, max] = std::minmax_element(tree.switch_links.begin(), tree.switch_links.end());
     const int links = gpu_->scale_up_links.value;
     if (*max > 0 && (*min != links || *max != links)) {
@@ -425,10 +447,13 @@ class NcclImporter {
   const std::string& name_;
   ImportedServer server_;
   std::vector<const NcclPci*> gpus_;
+  std::vector<const NcclPci*> classless_;
   std::vector<Adapter> nics_;
   const GpuModel* gpu_ = nullptr;
   std::string nic_;  // The part of most adapters.
   bool is_credible_ = true;
+  bool lacks_links_ = false;
+  OpenParts open_;
   // Branches by address, which are only ever looked up.
   std::map<const NcclPci*, OutlineBranch> devices_;
   std::map<std::string, int> gpu_of_bus_id_;

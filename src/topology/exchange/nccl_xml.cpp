@@ -30,6 +30,9 @@ bool fits(std::string_view text, XmlForm form) {
     case XmlForm::Hex:
       return text.starts_with("0x") && text.size() > 2 &&
              text.find_first_not_of(kHexDigits, 2) == std::string_view::npos;
+    case XmlForm::Number:
+      return fits(text, XmlForm::Hex) ||
+             (!text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos);
     case XmlForm::BusId:
       // The separators too may be missing or elsewhere: "fffffff:ffff:ff" is what some hypervisors
       // show.
@@ -45,6 +48,8 @@ std::string_view expectation(XmlForm form) {
       return "text";
     case XmlForm::Hex:
       return "a hexadecimal number such as 0x068000";
+    case XmlForm::Number:
+      return "a number such as 0x1c34da or 12";
     case XmlForm::BusId:
       return "a bus id such as 0000:07:00.0";
   }

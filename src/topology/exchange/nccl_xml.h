@@ -118,7 +118,7 @@ struct NcclCpu {
 
 struct NcclSystem {
   FilePlace place = {};
-  int version = 1;
+  int version = 1;  // 1 in NCCL's files, 2 in RCCL's, with the same elements but for `xgmi`.
   std::vector<NcclCpu> cpus = {};
   [[nodiscard]] bool operator==(const NcclSystem&) const = default;
 };

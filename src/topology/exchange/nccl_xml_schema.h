@@ -20,7 +20,8 @@ inline constexpr XmlRange kXmlFlag{0, 1};
 inline constexpr XmlRange kXmlIndex{0, 65'535};
 inline constexpr XmlRange kXmlCount{0, kXmlUnbounded};
 
-enum class XmlForm { Text, Hex, BusId };
+// A Number is hexadecimal or decimal.
+enum class XmlForm { Text, Hex, Number, BusId };
 
 // `attributes` calls visit(name, member, XmlRange or XmlForm) for each, `children` calls
 // visit(name, list).
@@ -73,7 +74,7 @@ struct XmlSchema<NcclNet> {
     visit("speed", net.speed, XmlRange{-1, kXmlUnbounded});
     visit("port", net.port, kXmlIndex);
     visit("latency", net.latency, kXmlCount);
-    visit("guid", net.guid, XmlForm::Hex);
+    visit("guid", net.guid, XmlForm::Number);
     visit("maxconn", net.maxconn, kXmlCount);
     visit("gdr", net.gdr, kXmlFlag);
     visit("coll", net.coll, kXmlFlag);
@@ -139,7 +140,7 @@ struct XmlSchema<NcclCpu> {
 template <>
 struct XmlSchema<NcclSystem> {
   static void attributes(auto& system, auto&& visit) {
-    visit("version", system.version, XmlRange{1, 1});
+    visit("version", system.version, XmlRange{1, 2});
   }
   static void children(auto& system, auto&& visit) { visit("cpu", system.cpus); }
 };

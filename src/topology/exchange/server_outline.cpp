@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "sim/check.h"
@@ -215,6 +216,18 @@ bool is_full_mesh(const ServerOutline& tree, const GpuModel& gpu) {
   return links > 0;
 }
 
+// The part of the GPUs; one with more links than the catalogue gives it is described as such.
+std::string gpu_text(const ServerOutline& tree, const GpuModel& gpu) {
+  int links = 0;
+  for (const std::vector<int>& row : tree.gpu_links) {
+    links = std::max(links, std::accumulate(row.begin(), row.end(), 0));
+  }
+  return links <= gpu.scale_up_links.value
+             ? tree.gpu
+             : fmt::format("{{base: {}, scale_up_links: {}, source: as imported}}", tree.gpu,
+                           links);
+}
+
 std::string_view layout_of(const ServerOutline& tree, const GpuModel& gpu) {
   if (std::any_of(tree.switch_links.begin(), tree.switch_links.end(),
                   [](int links) { return links > 0; })) {
@@ -292,9 +305,10 @@ std::string to_cluster_yaml(const ServerOutline& tree, const Catalogue& catalogu
   for (const std::string& remark : text.remarks) {
     result += fmt::format("# {}\n", escaped(remark));
   }
-  const std::string_view layout = layout_of(tree, catalogue.gpus().at(tree.gpu));
+  const GpuModel& gpu = catalogue.gpus().at(tree.gpu);
+  const std::string_view layout = layout_of(tree, gpu);
   result += fmt::format("name: {}\nsource: {}\nnodes: 1\nserver:\n  template: {}\n  gpu: {}\n",
-                        quoted(text.name), quoted(text.source), layout, tree.gpu);
+                        quoted(text.name), quoted(text.source), layout, gpu_text(tree, gpu));
   if (!tree.nic.empty()) {
     result += fmt::format("  nic: {}\n", tree.nic);
   }

@@ -49,20 +49,16 @@ class SmiImporter {
 
   ImportedServer import(const Catalogue& catalogue, const ImportOptions& options) {
     number_devices();
-    if (server_.tree.nics > 0) {
-      if (!options.nic) {
-        throw ConfigError(fmt::format(
-            "{}: the matrix does not name the part of the NICs; expected --nic PART, found none",
-            name_));
-      }
-      server_.tree.nic = *options.nic;
+    if (server_.tree.nics > 0 && !options.nic) {
+      open_.ask(name_, "the matrix does not name the part of the NICs", "--nic PART");
     }
+    server_.tree.nic = server_.tree.nics > 0 ? options.nic.value_or("") : "";
     find_sockets();
     check_distances();
     find_links(catalogue, options);
     ServerOutline& tree = server_.tree;
-    // The matrix says nothing about the CPU: an empty one fits no part.
-    tree.cpu = choose_cpu({}, tree.sockets.size(), options, catalogue, name_);
+    tree.cpu = choose_cpu({}, tree.sockets.size(), options, catalogue, name_, open_);
+    open_.check();
     finish_import(server_);
     return std::move(server_);
   }
@@ -104,39 +100,55 @@ class SmiImporter {
     Group all(matrix_.devices.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     std::vector<Group> sockets = groups_of(all, [&](std::size_t a, std::size_t b) {
-      return within(a, b, SmiDistance::Pix, SmiDistance::Node) || same_affinity(a, b);
+      return within(a, b, SmiDistance::Pix, SmiDistance::Node);
     });
-    merge_unparted(sockets);
+    const auto any_pair = [](const Group& here, const Group& there, const auto& holds) {
+      return std::any_of(here.begin(), here.end(), [&](std::size_t a) {
+        return std::any_of(there.begin(), there.end(), [&](std::size_t b) { return holds(a, b); });
+      });
+    };
+    // Distances come first: a virtual machine names the same cores for GPUs of both sockets.
+    merge(sockets, [&](const Group& here, const Group& there) {
+      const auto is_sys = [&](std::size_t a, std::size_t b) {
+        return distance(a, b) == SmiDistance::Sys;
+      };
+      const auto same = [&](std::size_t a, std::size_t b) { return same_affinity(a, b); };
+      return !any_pair(here, there, is_sys) && any_pair(here, there, same);
+    });
+    // Groups between which nothing is SYS, and whose GPUs have no affinities that differ, may as
+    // well be one.
+    merge(sockets, [&](const Group& here, const Group& there) {
+      const bool parted = any_pair(here, there, [&](std::size_t a, std::size_t b) {
+        const std::string& one = matrix_.devices[a].cpu_affinity;
+        const std::string& other = matrix_.devices[b].cpu_affinity;
+        return distance(a, b) == SmiDistance::Sys ||
+               (!one.empty() && !other.empty() && one != other);
+      });
+      if (!parted) {
+        server_.remarks.push_back(
+            fmt::format("The matrix does not say whether {} and {} share a socket: they do here.",
+                        matrix_.devices[here[0]].name, matrix_.devices[there[0]].name));
+      }
+      return !parted;
+    });
     for (const Group& socket : sockets) {
       server_.tree.sockets.push_back(branches_of(socket));
     }
   }
 
-  // Groups between which nothing is SYS, and whose GPUs have no affinities that differ, may as well
-  // be one.
-  void merge_unparted(std::vector<Group>& sockets) {
-    const auto parted = [&](const Group& a, const Group& b) {
-      return std::any_of(a.begin(), a.end(), [&](std::size_t one) {
-        return std::any_of(b.begin(), b.end(), [&](std::size_t other) {
-          const std::string& here = matrix_.devices[one].cpu_affinity;
-          const std::string& there = matrix_.devices[other].cpu_affinity;
-          return distance(one, other) == SmiDistance::Sys ||
-                 (!here.empty() && !there.empty() && here != there);
-        });
-      });
-    };
-    for (std::size_t first = 0; first < sockets.size(); ++first) {
-      for (std::size_t other = first + 1; other < sockets.size();) {
-        if (parted(sockets[first], sockets[other])) {
+  // Joins groups in order as long as `joined` holds of two.
+  static void merge(std::vector<Group>& groups,
+                    const std::function<bool(const Group&, const Group&)>& joined) {
+    for (std::size_t first = 0; first < groups.size(); ++first) {
+      for (std::size_t other = first + 1; other < groups.size();) {
+        if (!joined(groups[first], groups[other])) {
           ++other;
           continue;
         }
-        server_.remarks.push_back(fmt::format(
-            "The matrix does not say whether {} and {} share a socket: they do here.",
-            matrix_.devices[sockets[first][0]].name, matrix_.devices[sockets[other][0]].name));
-        sockets[first].insert(sockets[first].end(), sockets[other].begin(), sockets[other].end());
-        std::sort(sockets[first].begin(), sockets[first].end());
-        sockets.erase(sockets.begin() + static_cast<std::ptrdiff_t>(other));
+        groups[first].insert(groups[first].end(), groups[other].begin(), groups[other].end());
+        std::sort(groups[first].begin(), groups[first].end());
+        groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(other));
+        other = first + 1;
       }
     }
   }
@@ -218,24 +230,36 @@ class SmiImporter {
       }
       max_together = std::max(max_together, together);
     }
-    const bool switched = tree.gpus > 2 && all_pairs_have(max);
-    const GpuEvidence evidence{.links = switched ? max : max_together};
-    const GpuModel& gpu = choose_gpu(evidence, options, catalogue, name_);
-    tree.gpu = gpu.name;
-    if (switched && max * (tree.gpus - 1) > gpu.scale_up_links.value) {
-      tree.switch_links.assign(tree.switch_links.size(), gpu.scale_up_links.value);
-      if (max != gpu.scale_up_links.value) {
+    const bool switched = matrix_.counts_links && tree.gpus > 2 && all_pairs_have(max);
+    const int stated = switched ? max : max_together;
+    const GpuEvidence evidence{.maker = matrix_.maker, .links = matrix_.counts_links ? stated : 0};
+    const GpuModel* gpu = choose_gpu(evidence, options, catalogue, name_, open_);
+    if (gpu == nullptr) {
+      return;
+    }
+    tree.gpu = gpu->name;
+    if (switched && max * (tree.gpus - 1) > gpu->scale_up_links.value) {
+      tree.switch_links.assign(tree.switch_links.size(), gpu->scale_up_links.value);
+      if (max != gpu->scale_up_links.value) {
         server_.remarks.push_back(
             fmt::format("The matrix states {} NVLinks, and {} has {}: the part is believed.", max,
-                        gpu.name, gpu.scale_up_links.value));
+                        gpu->name, gpu->scale_up_links.value));
       }
       return;
+    }
+    int each = 1;
+    if (!matrix_.counts_links && max_together > 0) {
+      each = std::max(gpu->scale_up_links.value / max_together, 1);
+      server_.remarks.push_back(
+          fmt::format("How many links join two GPUs is not in the file: {} stand{} for each pair, "
+                      "of the {} that {} has.",
+                      each, each == 1 ? "s" : "", gpu->scale_up_links.value, gpu->name));
     }
     for (std::size_t a = 0; a < index_.size(); ++a) {
       for (std::size_t b = 0; b < index_.size(); ++b) {
         if (const int links = matrix_.cells[a][b].nvlinks; links > 0) {
           tree.gpu_links[static_cast<std::size_t>(index_[a])][static_cast<std::size_t>(index_[b])] =
-              links;
+              links * each;
         }
       }
     }
@@ -257,6 +281,7 @@ class SmiImporter {
   const std::string& name_;
   std::vector<int> index_;  // Index of each device among those of its kind.
   ImportedServer server_;
+  OpenParts open_;
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ constexpr std::string_view kBlanks = " \t\r";
 
 constexpr std::array<std::string_view, 3> kAffinities{"CPU Affinity", "NUMA Affinity",
                                                       "GPU NUMA ID"};
+constexpr std::size_t kNumaAffinity = 1;
 // In the order of kAffinities.
 constexpr std::array kAffinityMembers{&SmiDevice::cpu_affinity, &SmiDevice::numa_affinity,
                                       &SmiDevice::gpu_numa_id};
@@ -41,9 +42,19 @@ struct Line {
   std::vector<Word> words;
 };
 
-// Escape sequences of a terminal (ESC [ ... letter) become blanks, so that columns stay in place.
-std::string without_escapes(std::string_view text) {
+void blank_out(std::string& text, std::string_view what) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
+    text.replace(at, what.size(), what.size(), ' ');
+  }
+}
+
+// Decorations of terminals and pages become blanks, so that columns stay in place: escape sequences
+// (ESC [ ... letter), blanks of web pages, byte order marks, bars of tables and marks of quotes.
+std::string without_decoration(std::string_view text) {
   std::string result(text);
+  for (const std::string_view mark : {"\xc2\xa0", "\xef\xbb\xbf", "|", "> "}) {
+    blank_out(result, mark);
+  }
   for (std::size_t at = result.find("\x1b["); at != std::string::npos;
        at = result.find("\x1b[", at)) {
     std::size_t end = at + 2;
@@ -60,7 +71,7 @@ std::string without_escapes(std::string_view text) {
   return result;
 }
 
-// The lines that are not blank.
+// The lines that are not blank, nor the rule below the header of a table.
 std::vector<Line> lines_of(std::string_view text) {
   std::vector<Line> lines;
   std::size_t number = 0;
@@ -74,7 +85,8 @@ std::vector<Line> lines_of(std::string_view text) {
       result.words.push_back({line.substr(at, after - at), at + 1});
       at = line.find_first_not_of(kBlanks, after);
     }
-    if (!result.words.empty()) {
+    const bool is_rule = line.find_first_not_of("-:|+ \t\r") == std::string_view::npos;
+    if (!result.words.empty() && !is_rule) {
       lines.push_back(std::move(result));
     }
   }
@@ -86,41 +98,62 @@ bool is_gpu_name(std::string_view name) {
          name.find_first_not_of("0123456789", 3) == std::string_view::npos;
 }
 
-// "... nvidia-smi topo -m", behind whatever prompt.
-bool is_command(const Line& line) {
-  const std::size_t count = line.words.size();
-  return count >= 3 && line.words[count - 3].text.ends_with("nvidia-smi") &&
-         line.words[count - 2].text == "topo" && line.words[count - 1].text == "-m";
+std::optional<SmiCell> parse_cell(std::string_view text) {
+  if (text == kOldSys) {
+    return SmiCell{.distance = SmiDistance::Sys};
+  }
+  constexpr auto kNvLink = static_cast<std::size_t>(SmiDistance::NvLink);
+  for (std::size_t index = 0; index < kCells.size(); ++index) {
+    if (index != kNvLink && text == kCells[index]) {
+      return SmiCell{.distance = static_cast<SmiDistance>(index)};
+    }
+  }
+  if (!text.starts_with(kCells[kNvLink])) {
+    return std::nullopt;
+  }
+  const auto links = parse_number(text.substr(kCells[kNvLink].size()), 1, kMaxNvLinks);
+  return links ? std::optional(SmiCell{.distance = SmiDistance::NvLink, .nvlinks = *links})
+               : std::nullopt;
+}
+
+// Returns whether this is the line above the rows, each of which has a cell behind the name.
+bool is_header(const Line& line) {
+  return is_gpu_name(line.words[0].text) &&
+         (line.words.size() == 1 || !parse_cell(line.words[1].text));
+}
+
+// The first header with its row below, behind whatever stands in front: prompts, fences, tables of
+// another kind; else the first line that may be one.
+std::size_t find_header(const std::vector<Line>& lines) {
+  std::size_t first = lines.size();
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    if (!is_header(lines[at])) {
+      continue;
+    }
+    first = std::min(first, at);
+    if (at + 1 < lines.size() && lines[at + 1].words[0].text == lines[at].words[0].text) {
+      return at;
+    }
+  }
+  return first;
 }
 
 class MatrixReader {
  public:
   MatrixReader(std::string_view text, const std::string& name)
-      : name_(name), text_(without_escapes(text)) {}
+      : name_(name), text_(without_decoration(text)) {}
 
   SmiMatrix read() {
     if (text_.size() > kMaxBytes) {
       fail({}, 1, "", "expected at most 1 MiB, found more");
     }
-    const auto odd = std::find_if(text_.begin(), text_.end(), [](char letter) {
-      return letter != '\n' && kBlanks.find(letter) == std::string_view::npos &&
-             (letter < ' ' || letter > '~');
-    });
-    if (odd != text_.end()) {
-      const auto start =
-          std::string_view(text_).substr(0, static_cast<std::size_t>(odd - text_.begin()));
-      const auto number = 1 + std::count(start.begin(), start.end(), '\n');
-      fail({.text = {}, .column = start.size() - (start.rfind('\n') + 1) + 1},
-           static_cast<std::size_t>(number), "",
-           fmt::format("expected printable ASCII, found {}", in_quotes({&*odd, 1})));
-    }
     lines_ = lines_of(text_);
-    if (at_ < lines_.size() && is_command(lines_[at_])) {
-      ++at_;
-    }
-    if (at_ == lines_.size()) {
+    if (lines_.empty()) {
       fail({}, 1, "", "expected the matrix of nvidia-smi topo -m, found nothing");
     }
+    at_ = find_header(lines_);
+    at_ = at_ < lines_.size() ? at_ : 0;
+    check_printable(lines_[at_]);
     read_header(lines_[at_++]);
     for (std::size_t row = 0; row < matrix_.devices.size(); ++row) {
       read_row(row);
@@ -164,6 +197,11 @@ class MatrixReader {
 
   // Returns the index of the word after it.
   std::size_t read_affinity_name(const Line& line, std::size_t index) {
+    const bool is_last = index + 1 == line.words.size();
+    if (line.words[index].text == "NUMA" && is_last) {  // Some tables shorten it.
+      affinities_.push_back(kNumaAffinity);
+      return index + 1;
+    }
     for (std::size_t kind = 0; kind < kAffinities.size(); ++kind) {
       std::string text;
       std::size_t end = index;
@@ -188,6 +226,7 @@ class MatrixReader {
            fmt::format("expected the row {}, found the end", in_quotes(device)));
     }
     const Line& line = lines_[at_++];
+    check_printable(line);
     if (line.words[0].text != device) {
       fail(line.words[0], line.number, "",
            fmt::format("expected the row {}, as the columns say, found {}", in_quotes(device),
@@ -203,6 +242,10 @@ class MatrixReader {
       matrix_.cells.back().push_back(read_cell(line, row, column));
     }
     const std::size_t extra = line.words.size() - 1 - columns;
+    if (extra == 2 && affinities_.empty() && line.words[1 + columns].text == "NUMA") {
+      matrix_.devices[row].numa_affinity = line.words[2 + columns].text;  // Some add "NUMA 0".
+      return;
+    }
     if (extra > affinities_.size()) {
       const Word& word = line.words[1 + columns + affinities_.size()];
       fail(word, line.number, device,
@@ -227,24 +270,6 @@ class MatrixReader {
     return *cell;
   }
 
-  static std::optional<SmiCell> parse_cell(std::string_view text) {
-    if (text == kOldSys) {
-      return SmiCell{.distance = SmiDistance::Sys};
-    }
-    constexpr auto kNvLink = static_cast<std::size_t>(SmiDistance::NvLink);
-    for (std::size_t index = 0; index < kCells.size(); ++index) {
-      if (index != kNvLink && text == kCells[index]) {
-        return SmiCell{.distance = static_cast<SmiDistance>(index)};
-      }
-    }
-    if (!text.starts_with(kCells[kNvLink])) {
-      return std::nullopt;
-    }
-    const auto links = parse_number(text.substr(kCells[kNvLink].size()), 1, kMaxNvLinks);
-    return links ? std::optional(SmiCell{.distance = SmiDistance::NvLink, .nvlinks = *links})
-                 : std::nullopt;
-  }
-
   void check_symmetry() const {
     for (std::size_t row = 0; row < matrix_.cells.size(); ++row) {
       for (std::size_t column = 0; column < row; ++column) {
@@ -261,36 +286,38 @@ class MatrixReader {
     }
   }
 
+  // Text behind the rows and their legends is no longer of nvidia-smi.
   void read_legends() {
+    if (at_ < lines_.size() && lines_[at_].words.size() > matrix_.devices.size() &&
+        parse_cell(lines_[at_].words[1].text)) {
+      const Line& line = lines_[at_];
+      fail(line.words[0], line.number, "",
+           fmt::format("expected a legend or the end, found {}", in_quotes(line.words[0].text)));
+    }
     if (at_ < lines_.size() && lines_[at_].words[0].text == "Legend:") {
-      for (++at_; at_ < lines_.size() && lines_[at_].words[0].text != "NIC"; ++at_) {
+      for (++at_; at_ < lines_.size() && second_word() == "="; ++at_) {
         const Line& line = lines_[at_];
         const std::string_view key = line.words[0].text;
-        const bool is_key = key == "NV#" || (key != "NV" && parse_cell(key).has_value());
-        if (!is_key || line.words.size() < 2 || line.words[1].text != "=") {
+        if (key != "NV#" && (key == "NV" || !parse_cell(key))) {
           fail(line.words[0], line.number, "legend",
                fmt::format("expected {} and \"=\", found {}", kCellForms, in_quotes(key)));
         }
       }
     }
-    if (at_ < lines_.size() && lines_[at_].words[0].text == "NIC") {
-      const Line& title = lines_[at_++];
-      if (title.words.size() != 2 || title.words[1].text != "Legend:") {
-        fail(title.words[0], title.number, "", "expected \"NIC Legend:\", found something else");
-      }
-      for (; at_ < lines_.size(); ++at_) {
+    if (at_ < lines_.size() && lines_[at_].words[0].text == "NIC" && second_word() == "Legend:") {
+      for (++at_; at_ < lines_.size() && lines_[at_].words[0].text.ends_with(':'); ++at_) {
         read_nic_name(lines_[at_]);
       }
     }
-    if (at_ < lines_.size()) {
-      const Line& line = lines_[at_];
-      fail(line.words[0], line.number, "",
-           fmt::format("expected a legend or the end, found {}", in_quotes(line.words[0].text)));
-    }
+  }
+
+  [[nodiscard]] std::string_view second_word() const {
+    return lines_[at_].words.size() > 1 ? lines_[at_].words[1].text : "";
   }
 
   // "NIC0: mlx5_0"
   void read_nic_name(const Line& line) {
+    check_printable(line);
     const std::string_view key = line.words[0].text;
     const auto device =
         std::find_if(matrix_.devices.begin(), matrix_.devices.end(),
@@ -301,6 +328,20 @@ class MatrixReader {
                        in_quotes(key)));
     }
     device->nic_name = line.words[1].text;
+  }
+
+  // Text around the matrix may be anything.
+  void check_printable(const Line& line) const {
+    for (const Word& word : line.words) {
+      const auto odd = std::find_if(word.text.begin(), word.text.end(),
+                                    [](char letter) { return letter < ' ' || letter > '~'; });
+      if (odd != word.text.end()) {
+        const auto offset = static_cast<std::size_t>(odd - word.text.begin());
+        fail({.text = {}, .column = word.column + offset}, line.number, "",
+             fmt::format("expected printable ASCII, found {}",
+                         in_quotes(word.text.substr(offset, 1))));
+      }
+    }
   }
 
   [[noreturn]] void fail(const Word& word, std::size_t line, std::string_view path,
@@ -338,10 +379,20 @@ std::string to_string(const SmiCell& cell) {
 }
 
 bool looks_like_smi_matrix(std::string_view text) {
-  const std::string plain = without_escapes(text.substr(0, kMaxBytes));
+  const std::string plain = without_decoration(text.substr(0, kMaxBytes));
   const std::vector<Line> lines = lines_of(plain);
-  const std::size_t header = !lines.empty() && is_command(lines[0]) ? 1 : 0;
-  return header < lines.size() && is_gpu_name(lines[header].words[0].text);
+  return find_header(lines) < lines.size();
+}
+
+bool looks_like_p2p_matrix(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kStates{"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"};
+  const std::string plain = without_decoration(text.substr(0, kMaxBytes));
+  const std::vector<Line> lines = lines_of(plain);
+  const std::size_t row = find_header(lines) + 1;
+  return row < lines.size() && is_gpu_name(lines[row].words[0].text) &&
+         std::ranges::any_of(lines[row].words, [&](const Word& word) {
+           return std::ranges::find(kStates, word.text) != kStates.end();
+         });
 }
 
 SmiMatrix read_smi_matrix(std::string_view text, const std::string& name) {

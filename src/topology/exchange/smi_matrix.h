@@ -39,19 +39,26 @@ struct SmiDevice {
 struct SmiMatrix {
   std::vector<SmiDevice> devices;           // GPUs and NICs in the order of rows and columns.
   std::vector<std::vector<SmiCell>> cells;  // Symmetric; X on the diagonal and nowhere else.
+  bool counts_links =
+      true;                // False: a cell says that there are links (nvlinks is 1), not how many.
+  std::string maker = {};  // First word of the GPUs' titles in the catalogue; empty: not known.
   [[nodiscard]] bool operator==(const SmiMatrix&) const = default;
 };
 
 // "NV4", "PIX", ...
 [[nodiscard]] std::string to_string(const SmiCell& cell);
 
-// Returns whether `text` begins like such a matrix, as far as telling file formats apart needs it.
+// Returns whether such a matrix is in `text`, as far as telling file formats apart needs it.
 [[nodiscard]] bool looks_like_smi_matrix(std::string_view text);
 
+// Returns whether the matrix of `nvidia-smi topo -p2p`, which has no distances, is in `text`.
+[[nodiscard]] bool looks_like_p2p_matrix(std::string_view text);
+
 // `name` represents the file in errors. Takes the columns of all drivers (CPU Affinity, NUMA
-// Affinity, GPU NUMA ID, or some of them), tabs or blanks between columns, the underline of a
-// terminal in the header, a line with the command in front, both legends or none, and SOC, the
-// older name of SYS. Throws ConfigError "FILE:LINE:COLUMN: ..." for everything else.
+// Affinity, GPU NUMA ID, or some of them), tabs, blanks or bars between columns, the underline of
+// a terminal in the header, both legends or none, and SOC, the older name of SYS. Text in front of
+// the header and behind the legends is passed over: prompts, fences, other commands. Throws
+// ConfigError "FILE:LINE:COLUMN: ..." for everything else.
 [[nodiscard]] SmiMatrix read_smi_matrix(std::string_view text, const std::string& name);
 
 // Writes what nvidia-smi prints: tabs between columns, a legend in our words, the NIC legend if

@@ -3,6 +3,7 @@
 
 #include "cli/common/commands.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -97,15 +98,45 @@ TEST_CASE("mistakes on the command line of import are one line") {
   const std::string text = folder.write("a.txt", "name: a\n").string();
   REQUIRE(error_of_import({text}) ==
           text +
-              ": expected a topology file of NCCL or the output of nvidia-smi "
-              "topo -m, found neither");
+              ": expected a topology file of NCCL or RCCL, lstopo --of xml, or the output of "
+              "nvidia-smi topo -m, rocm-smi --showtopo or hl-smi topo -c -N, found none of them");
   const std::string empty = folder.write("b.txt", "").string();
-  REQUIRE(error_of_import({empty}).find("found neither") != std::string::npos);
+  REQUIRE(error_of_import({empty}).find("found none of them") != std::string::npos);
   const std::string xml = folder.write("a.xml", "<system version=\"1\"/>").string();
   REQUIRE(
       error_of_import({xml, "--gpu", "H100"}).rfind("--gpu: expected a part of the catalogue", 0) ==
       0);
   REQUIRE(error_of_import({xml}) == xml + ": expected a GPU, found none");
+}
+
+TEST_CASE("files that are easily taken for a topology are named") {
+  const ScratchFolder folder;
+  const auto found = [&](const std::string& text) {
+    const std::string error = error_of_import({folder.write("a.xml", text).string()});
+    return error.substr(std::min(error.find(", found "), error.size()));
+  };
+  REQUIRE(found("<!-- a --><graphs version=\"1\"/>").find(", found a graph file of NCCL") == 0);
+  REQUIRE(found("<?xml version=\"1.0\"?>\n<algo/>").find(", found a schedule of MSCCL") == 0);
+  REQUIRE(found("\tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tOK\tX\n")
+              .find(", found that of nvidia-smi topo -p2p") == 0);
+  REQUIRE(found("<!-- open").find("-->") == std::string::npos);
+}
+
+TEST_CASE("import reads what lstopo, rocm-smi and hl-smi print") {
+  const ScratchFolder folder;
+  const auto imported = [&](const std::string& text, const std::string& gpu) {
+    return run({folder.write("a.txt", text).string(), "--gpu", gpu});
+  };
+  REQUIRE(imported("=== Link Type between two GPUs ===\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n",
+                   "MI210")
+              .find("source: \"Imported from a.txt, the output of rocm-smi --showtopo.\"") !=
+          std::string::npos);
+  REQUIRE(imported("modID CPU Affinity NUMA Affinity\n0 0-39 0\n1 0-39 0\n", "Gaudi2")
+              .find("the output of hl-smi topo -c -N.") != std::string::npos);
+  const std::string lstopo =
+      R"(<topology version="2.0"><object type="Machine"><object type="PCIDev"
+      pci_busid="0000:01:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1"/></object></topology>)";
+  REQUIRE(imported(lstopo, "H100-SXM").find("written by lstopo (hwloc).") != std::string::npos);
 }
 
 TEST_CASE("the help of import shows an example") {

@@ -15,6 +15,7 @@
 
 #include "nccl/tuning/choice.h"
 #include "sim/config_error.h"
+#include "support/built_clusters.h"
 #include "support/nccl_servers.h"
 
 namespace trainyard::nccl {
@@ -248,6 +249,20 @@ TEST_CASE("a thousand nodes are searched as one of their kind", "[nccl]") {
   const Communicator many = made(h100_server(), 2048);
   REQUIRE(many.ranks == 16'384);
   REQUIRE(many.channels == 16);
+}
+
+// Its two sockets reach each other faster over NICs than directly, if those are plugged in.
+TEST_CASE("GPUs of a server do not use NICs that have no cable", "[nccl]") {
+  const std::string server = "name: a\nsource: a\nnodes: 1\nserver: l40s-8\n";
+  const JobNodes alone = job_nodes(cluster_of(server), Domains::Joined);
+  REQUIRE(alone.unplugged);
+  REQUIRE(make_communicator(alone, {}).communicator.nodes == 1);
+  const JobNodes plugged = job_nodes(
+      cluster_of(server +
+                 "fabric: {template: single-switch, leaf: Spectrum4-SN5400, cable: 10 m}\n"),
+      Domains::Joined);
+  REQUIRE_FALSE(plugged.unplugged);
+  REQUIRE(make_communicator(plugged, {}).communicator.nodes > 1);
 }
 
 }  // namespace trainyard::nccl

@@ -163,9 +163,89 @@ TEST_CASE("what a file leaves open is asked for in one line") {
   while (nics.find("device=\"0x1021\"") != std::string::npos) {
     nics = with(nics, "device=\"0x1021\"", "device=\"0x9999\"");
   }
-  REQUIRE(error_of(with(nics, "speed=\"200000\"", "speed=\"1000\"")) ==
-          "a.xml:9:4: an adapter 15b3:9999 of 201Gb/s is of no part of the catalogue, or of "
-          "several; expected --nic PART, found none");
+  REQUIRE(
+      error_of(with(nics, "speed=\"200000\"", "speed=\"1000\"")) ==
+      "a.xml:9:4: an adapter 15b3:9999 of 201Gb/s fits no part of the catalogue; expected --nic "
+      "PART, found none");
+}
+
+// The shape of a cloud's template: no ids, no elements of GPUs, no links, families as CPUID adds
+// them up.
+const std::string kTemplate = R"(<system version="1">
+<cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+ <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+  <pci busid="0001:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+  <pci busid="0002:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+  <pci busid="0101:00:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/></pci></cpu>
+<cpu numaid="1" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+  <pci busid="0003:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+  <pci busid="0004:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/></cpu>
+</system>)";
+
+TEST_CASE("a template is asked for its parts at once and gets the links of a shipped server") {
+  const std::string question = error_of(kTemplate);
+  REQUIRE(question.find("a.xml:4:4: a GPU may be any of ") == 0);
+  REQUIRE(question.find("; an adapter without PCI id may be any of ") != std::string::npos);
+  REQUIRE(question.find("; expected --gpu PART and --nic PART, found none") != std::string::npos);
+  // Four of these are joined in pairs of four links, as in Polaris.
+  const ImportedServer server = import(kTemplate, {.gpu = "A100-SXM-40GB", .nic = "ConnectX-6"});
+  REQUIRE(server.tree.cpu == "EPYC-Rome");
+  REQUIRE(server.tree.gpu_links[0] == std::vector<int>{0, 4, 4, 4});
+  REQUIRE(server.remarks.back().find("The file states no links between the GPUs") == 0);
+  // A file that states one link is believed about the others.
+  const ImportedServer stated = import(
+      with(kTemplate, R"("0001:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>)",
+           R"("0001:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"><gpu dev="0">
+           <nvlink target="0002:00:00.0" count="12" tclass="0x030200"/></gpu></pci>)"),
+      {.gpu = "A100-PCIe-40GB", .nic = "ConnectX-6"});
+  REQUIRE(stated.tree.gpu_links[0] == std::vector<int>{0, 12, 0, 0});
+}
+
+TEST_CASE("devices without a class are what the user says") {
+  const std::string text = R"(<system version="1"><cpu numaid="0"><pci busid="0000:00:16.0"/>
+<pci busid="0000:00:17.0"/><pci busid="0000:00:1A.0"/></cpu></system>)";
+  const std::string question = error_of(text);
+  REQUIRE(question.find("a.xml:1:38: 3 devices have no class, which NCCL reads from the machine; "
+                        "a GPU may be any of ") == 0);
+  REQUIRE(
+      question.find("; expected --nic-at BUS-ID,...|none of those that are NICs, --nic PART and "
+                    "--gpu PART, found none") != std::string::npos);
+  ImportOptions options{.gpu = "A10G", .nic = "EFA-100G"};
+  options.nics_at = {"0000:00:1a.0"};
+  const ImportedServer server = import(text, options);
+  REQUIRE(server.tree.gpus == 2);
+  REQUIRE(server.tree.nics == 1);
+  options.nics_at = std::vector<std::string>{};
+  REQUIRE(import(text, options).tree.gpus == 3);
+  options.nics_at = {"0000:00:ff.0"};
+  REQUIRE(error_of(text, options) ==
+          "--nic-at: expected the bus id of a device without a class, such as 0000:00:16.0, "
+          "found \"0000:00:ff.0\"");
+}
+
+// The shape of RCCL's files: version 2, xGMI links with counts, the number of compute units as sm.
+const std::string kRccl = R"(<system version="2">
+<cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1">
+ <pci busid="0000:32:00.0" class="0x038000"><gpu dev="0" sm="120" gcn="908" arch="38911" rank="0">
+  <xgmi target="0000:35:00.0" count="4" tclass="0x038000"/></gpu></pci>
+ <pci busid="0000:35:00.0" class="0x038000"><gpu dev="1" sm="120" gcn="908" arch="38911" rank="1">
+  <xgmi target="0000:32:00.0" count="4" tclass="0x038000"/></gpu></pci>
+ <pci busid="0000:60:00.0" class="0x020000" vendor="0x8086" device="0x1537">
+  <nic><net name="a" dev="0" speed="1000" port="0" guid="0"/></nic></pci></cpu>
+</system>)";
+
+TEST_CASE("a file of RCCL is read with its links, even more than the part has") {
+  const ImportedServer server = import(kRccl);
+  REQUIRE(server.tree.gpu == "MI100");
+  REQUIRE(server.tree.gpu_links == std::vector<std::vector<int>>{{0, 4}, {4, 0}});
+  REQUIRE(server.tree.nics == 0);
+  REQUIRE(server.remarks ==
+          std::vector<std::string>{
+              "The adapter 0000:60:00.0 of 1Gb/s is left out, as a port for management.",
+              "The file states 4 links for a GPU, and MI100 has 3: the file is believed."});
+  const std::string yaml = to_cluster_yaml(server.tree, shipped_catalogue(), {});
+  REQUIRE(yaml.find("gpu: {base: MI100, scale_up_links: 4, source: as imported}") !=
+          std::string::npos);
 }
 
 TEST_CASE("a damaged machine is imported or refused in one line") {

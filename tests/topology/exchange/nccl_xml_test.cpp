@@ -88,8 +88,8 @@ TEST_CASE("mistakes in a topology file are one line with their place") {
           "a.xml:1:2: expected the element \"system\", found \"graphs\"");
   REQUIRE(error_of_xml("<system version=\"1\"/><system/>") ==
           "a.xml:1:23: expected one element \"system\", found something beside it");
-  REQUIRE(error_of_xml("<system version=\"2\"/>") ==
-          "a.xml:1:9: system.version: expected a whole number from 1 to 1, found \"2\"");
+  REQUIRE(error_of_xml("<system version=\"3\"/>") ==
+          "a.xml:1:9: system.version: expected a whole number from 1 to 2, found \"3\"");
   REQUIRE(error_of_xml("<system/>") == "a.xml:1:2: system: missing attribute \"version\"");
   REQUIRE(error_of_xml("<system version=\"1\">text</system>") ==
           "a.xml:1:21: system: expected elements only, found \"text\"");

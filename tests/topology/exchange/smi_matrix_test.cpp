@@ -90,6 +90,35 @@ TEST_CASE("a matrix that was read is written with nothing lost, and then stays a
   }
 }
 
+TEST_CASE("a matrix is read out of what it was pasted into") {
+  const SmiMatrix matrix = read_smi_matrix(kCapture, "topo.txt");
+  const std::string fenced =
+      "Voici ma machine \xc3\xa0 moi:\n\n| GPU0 | GPU1 | fast |\n\n```bash\n" + kCapture +
+      "```\n\nWhat is wrong with it?\n";
+  REQUIRE(looks_like_smi_matrix(fenced));
+  REQUIRE(read_smi_matrix(fenced, "a.md") == matrix);
+  std::string quoted = "> ";
+  for (const char letter : fenced) {
+    quoted += letter == '\n' ? "\n> " : std::string(1, letter);
+  }
+  REQUIRE(read_smi_matrix(quoted, "a.md") == matrix);
+  REQUIRE(read_smi_matrix("\xef\xbb\xbf" + with_matrix(kOld, "    GPU1", "\xc2\xa0   GPU1"), "a") ==
+          read_smi_matrix(kOld, "a"));
+  const std::string table =
+      "|        | GPU0 | GPU1 | mlx5_0 | CPU Affinity |\n"
+      "|--------|:----:|:----:|--------|--------------|\n"
+      "| GPU0   | X    | NV1  | SOC    | 0-15         |\n"
+      "| GPU1   | NV1  | X    | PHB    |              |\n"
+      "| mlx5_0 | SOC  | PHB  | X      |              |\n";
+  REQUIRE(read_smi_matrix(table, "a.md") == read_smi_matrix(kOld, "topo.txt"));
+  const SmiMatrix shortened =
+      read_smi_matrix(with_matrix(kOld, "CPU Affinity", "NUMA"), "topo.txt");
+  REQUIRE(shortened.devices[0].numa_affinity == "0-15");
+  const SmiMatrix added =
+      read_smi_matrix(with_matrix(with_matrix(kOld, "CPU Affinity", ""), "0-15", "NUMA 1"), "a");
+  REQUIRE(added.devices[0].numa_affinity == "1");
+}
+
 TEST_CASE("a matrix is told from other formats") {
   REQUIRE(looks_like_smi_matrix(kCapture));
   REQUIRE(looks_like_smi_matrix(kOld));
@@ -123,8 +152,8 @@ TEST_CASE("mistakes in a matrix are one line with their place") {
           "topo.txt:3:1: expected the row \"GPU1\", as the columns say, found \"GPU2\"");
   REQUIRE(error_of_matrix(kOld.substr(0, kOld.find("mlx5_0  SOC"))) ==
           "topo.txt:3:1: expected the row \"mlx5_0\", found the end");
-  REQUIRE(error_of_matrix(kOld + "more\n") ==
-          "topo.txt:5:1: expected a legend or the end, found \"more\"");
+  REQUIRE(error_of_matrix(kOld + "mlx5_1  SOC     PHB      X  X\n") ==
+          "topo.txt:5:1: expected a legend or the end, found \"mlx5_1\"");
   REQUIRE(error_of_matrix(with_matrix(kCapture, "  SYS  =", "  SYZ  =")) ==
           "topo.txt:12:3: legend: expected X, NV#, PIX, PXB, PHB, NODE or SYS and \"=\", found "
           "\"SYZ\"");
