@@ -41,10 +41,11 @@ Algorithm algorithm_of(const CollectiveRequest& request, const GroupSpec& group,
 
 CommunicatorJob job_of(const CollectiveRequest& request, const GroupSpec& group, Bytes size) {
   const Operation operation = group.operation.value_or(request.operation);
+  const Bytes aligned = size_of_group(group, operation, size);
   return {.ranks = group.ranks,
           .job = {.operation = operation,
                   .algorithm = algorithm_of(request, group, operation),
-                  .size = size_of_group(group, operation, size),
+                  .size = aligned,
                   .channels = request.channels,
                   .piece = request.piece,
                   .fidelity = request.runtime.fidelity(),

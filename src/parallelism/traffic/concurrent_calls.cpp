@@ -172,6 +172,10 @@ ConcurrentCalls::KnownLoads ConcurrentCalls::loads_of(const Prepared& call) {
                                : loads_with_gpu_links(place, call.call->operation, connections_),
                   .signature = {}};
   append_signature(whole_.topology, made.loads, connections_, made.signature);
+  // Hashes put connections of one group on the same links between switches, and not of another.
+  for (const double rate : shared_rates(whole_.topology, made.loads)) {
+    made.signature.push_back(std::isinf(rate) ? -1 : std::llround(rate));
+  }
   return made;
 }
 
