@@ -247,7 +247,7 @@ TEST_CASE("every option, key and variable has a line with another value, or says
   REQUIRE(audits.size() == all.size());
 }
 
-TEST_CASE("every option, key and variable changes a result", "[effects]") {
+TEST_CASE("every option, key and variable changes a result", "[effects][long]") {
   const std::map<std::string, Audit> audits = read_audits();
   const std::map<Words, AuditRun> outcomes = audit_runs(audits);
   for (const auto& [kind, audit] : audits) {

@@ -152,15 +152,14 @@ TEST_CASE("keys of the user's own model and traffic are named with their line", 
                                          "name: flows\n"
                                          "seed: 3\n"
                                          "groups:\n"
-                                         "  - name: all\n"
+                                         "  - name: both\n"
                                          "    kind: alltoall\n"
                                          "    endpoints: [server0/nic0, server1/nic0]\n"
                                          "    size: 1 MB\n"
-                                         "    start: 1 us\n"
-                                         "    repeat: 1\n")
+                                         "    start: 0 us\n")
                                   .string();
   REQUIRE(idle_in("traffic " + traffic + " --cluster fat-tree-k8-100g") ==
-          Idle{traffic + ":2: seed", traffic + ":9: groups.0.repeat"});
+          Idle{traffic + ":2: seed", traffic + ":8: groups.0.start"});
 }
 
 TEST_CASE("runs are added where they are few and small by count", "[effects]") {
