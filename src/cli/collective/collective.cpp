@@ -230,6 +230,20 @@ CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& 
       .report = report_of(request, inputs, runs), .complete = runs.size() == asked, .shown = shown};
 }
 
+// Returns nothing for what an engine with packets, or one beside NCCL's event model, has done.
+std::optional<RunCounts> counts_of(const CollectiveRequest& request, const Cluster& cluster,
+                                   const CollectiveReport& report) {
+  if (request.runtime.engine == Fidelity::Packet || (request.nccl && request.runtime.engine)) {
+    return std::nullopt;
+  }
+  RunCounts counts{.gpus = cluster.gpus.size(), .communicators = request.nccl ? 1U : 0U};
+  for (const CollectiveRow& row : report.rows) {
+    counts.rank_calls += row.nccl ? static_cast<std::size_t>(report.ranks) : 0;
+    counts.events += row.transfers;
+  }
+  return counts;
+}
+
 int run_collective_command(const OptionReader& reader, std::ostream& out) {
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
@@ -249,7 +263,8 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
   if (request.plot && !run.report.rows.empty()) {
     write_plot(*request.plot, render(run.report, Format::Json));
   }
-  const Document document = with_effects(reader, document_of(run.report));
+  const Document document =
+      with_effects(reader, document_of(run.report), counts_of(request, inputs.cluster, run.report));
   write_output(request.output, render(document, request.format), out);
   return run.complete ? 0 : 1;
 }

@@ -127,13 +127,16 @@ int run_cost(const OptionReader& reader, std::ostream& out) {
   const Cluster cluster = load_cluster_inputs(inputs, log);
   CostReport report{.cluster = cluster.name,
                     .costs = load_costs({.prices = reader.text("prices")}, cluster)};
+  RunCounts counts{.gpus = cluster.gpus.size()};
   if (!inputs.workload.empty()) {
     const StepRun run = run_step_of(inputs, cluster);
     report.seconds = run.step.time.seconds();
     report.step = step_cost(report.costs, run.plan, run.step);
+    counts.communicators = run.simulated;
+    counts.rank_calls = run.simulated * counts.gpus;
     add_job_note(inputs, report.notes);
   }
-  write_output(file, render(with_effects(reader, document_of(report)), format), out);
+  write_output(file, render(with_effects(reader, document_of(report), counts), format), out);
   return 0;
 }
 

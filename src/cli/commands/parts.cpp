@@ -174,7 +174,8 @@ int run_parts(const OptionReader& reader, std::ostream& out) {
   const std::optional<std::string> wanted = reader.text("part");
   if (!wanted || std::ranges::find(kPartKinds, *wanted) != kPartKinds.end()) {
     std::erase_if(parts, [&](const ListedPart& part) { return wanted && part.kind != *wanted; });
-    write_output(file, render(with_effects(reader, list_of(parts, catalogue)), format), out);
+    write_output(file, render(with_effects(reader, list_of(parts, catalogue), RunCounts()), format),
+                 out);
     return 0;
   }
   const auto found = std::ranges::find(parts, *wanted, &ListedPart::name);
@@ -187,7 +188,8 @@ int run_parts(const OptionReader& reader, std::ostream& out) {
                                   in_quotes(*wanted),
                                   did_you_mean(*wanted, names, "; trainyard parts lists them")));
   }
-  write_output(file, render(with_effects(reader, page_of(*found, catalogue)), format), out);
+  write_output(file, render(with_effects(reader, page_of(*found, catalogue), RunCounts()), format),
+               out);
   return 0;
 }
 

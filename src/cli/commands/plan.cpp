@@ -109,7 +109,10 @@ int run_plan(const OptionReader& reader, std::ostream& out) {
   const std::string text =
       request.format == "info"
           ? render_plan_info(report)
-          : render(with_effects(reader, document_of(report)), *parse_format(request.format));
+          : render(with_effects(reader, document_of(report),
+                                RunCounts{.gpus = static_cast<std::size_t>(made.communicator.ranks),
+                                          .communicators = 1}),
+                   *parse_format(request.format));
   write_output(request.output, text, out);
   return 0;
 }

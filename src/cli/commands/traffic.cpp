@@ -226,9 +226,12 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
   if (request.report) {
     write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));
   }
-  write_output(request.output,
-               render(with_effects(reader, document_of(report, cluster.topology)), request.format),
-               out);
+  std::optional<RunCounts> counts;
+  if (request.fidelity != Fidelity::Packet) {
+    counts = RunCounts{.gpus = cluster.gpus.size(), .events = run.events};
+  }
+  const Document document = with_effects(reader, document_of(report, cluster.topology), counts);
+  write_output(request.output, render(document, request.format), out);
   std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMaxPromiseLines);
   if (const auto complaint = network->complaint()) {
     broken.push_back(*complaint);

@@ -224,8 +224,13 @@ int run_transfer(const OptionReader& reader, std::ostream& out) {
   const Result result = run_all(cluster, transfers, request);
   write_packet_files(request.packet, cluster.topology, result.last.port_counters,
                      result.last.samples);
-  write_output(file, render(with_effects(reader, document_of(cluster, request, result)), format),
-               out);
+  std::optional<RunCounts> counts;
+  if (request.fidelity != Fidelity::Packet) {
+    constexpr std::size_t kEventsOfPair = 200;  // An estimate: two runs and their routes.
+    counts = RunCounts{.gpus = cluster.gpus.size(), .events = kEventsOfPair * transfers.size()};
+  }
+  const Document document = with_effects(reader, document_of(cluster, request, result), counts);
+  write_output(file, render(document, format), out);
   for (const std::string& complaint : result.complaints) {
     log.error("{}", complaint);
   }

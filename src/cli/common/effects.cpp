@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -33,6 +34,17 @@ constexpr std::array<std::string_view, 31> kSaidAgain{
     "overlap",     "plan",        "precision",  "resources",     "routing",   "routing_seed",
     "runtime",     "settings",    "size_bytes", "slow_rank",     "software",  "traffic",
     "workload"};
+
+// Options that say what is run, how much of it, or what is shown: without them a run may be many
+// times as large, or another one.
+constexpr std::array<std::string_view, 22> kOfRun{
+    "algo",     "best",          "cluster",  "compare", "fidelity", "fingerprint",
+    "from",     "gpus-per-node", "groups",   "job",     "links",    "matrix",
+    "maxbytes", "method",        "minbytes", "nodes",   "ranks",    "runtime",
+    "size",     "stepfactor",    "to",       "workload"};
+
+// The most that `auto` adds, in microseconds of one core: one second.
+constexpr std::uint64_t kMostAdded = 1'000'000;
 
 // Empties what rows have beside results: why NCCL chose, the hash of the events, the root itself.
 void empty_remarks(Json& value) {
@@ -119,17 +131,6 @@ bool is_default(const OptionReader& reader, const GivenThing& thing) {
   return without.chosen(thing.option) == reader.chosen(thing.option);
 }
 
-// Returns the things that are known to be idle without a run: they have the value of their default,
-// and the command could not tell.
-std::vector<GivenThing> idle_defaults(const OptionReader& reader) {
-  const std::set<std::string, std::less<>> told_apart = reader.reads();
-  std::vector<GivenThing> idle = given_things(reader);
-  std::erase_if(idle, [&](const GivenThing& thing) {
-    return told_apart.contains(thing.option) || !is_default(reader, thing);
-  });
-  return idle;
-}
-
 struct FileKey {
   std::string text;  // "mine.yaml:4: fabric.cable"
   std::string path;
@@ -138,6 +139,18 @@ struct FileKey {
 // Keeps the keys that can be left out one by one. Those beside a base are none: without them the
 // base has its say.
 void collect_keys(const ConfigNode& node, const std::string& path, std::vector<FileKey>& keys) {
+  const auto below = [&](const std::string& key) {
+    return path.empty() ? key : fmt::format("{}.{}", path, key);
+  };
+  if (node.is_sequence()) {
+    const std::vector<ConfigNode> items = node.items();
+    if (!items.empty() && std::ranges::all_of(items, &ConfigNode::is_map)) {
+      for (std::size_t index = 0; index < items.size(); ++index) {
+        collect_keys(items[index], below(std::to_string(index)), keys);
+      }
+      return;
+    }
+  }
   if (!node.is_map()) {
     const std::string place = node.place();
     keys.push_back({fmt::format("{}: {}", place.substr(0, place.rfind(':')), path), path});
@@ -148,65 +161,88 @@ void collect_keys(const ConfigNode& node, const std::string& path, std::vector<F
   }
   for (const auto& [key, value] : node.entries()) {
     if (key != "name" && key != "title" && key != "source") {
-      collect_keys(value, path.empty() ? key : fmt::format("{}.{}", path, key), keys);
+      collect_keys(value, below(key), keys);
     }
   }
 }
 
-// Returns the keys of the cluster and the workload, where these are files of the user.
-std::vector<FileKey> keys_of_files(const OptionReader& reader) {
-  std::vector<std::filesystem::path> files;
+// A file that may be the user's own, and the option by which its keys are changed.
+struct KeyedFile {
+  std::filesystem::path file;
+  std::string option = "set";
+  std::string prefix = {};  // "model.", where the file stands there.
+};
+
+std::vector<KeyedFile> keyed_files(const OptionReader& reader) {
+  std::vector<KeyedFile> files;
   if (reader.given("cluster")) {
-    files.push_back(find_config("clusters", *reader.text("cluster")));
+    files.push_back({find_config("clusters", *reader.text("cluster"))});
   }
   if (reader.given("workload")) {
-    files.push_back(find_workload(*reader.text("workload")));
+    files.push_back({find_workload(*reader.text("workload"))});
   }
-  std::vector<FileKey> keys;
-  for (const std::filesystem::path& file : files) {
+  if (reader.given("model")) {
+    files.push_back({.file = find_model(*reader.text("model")), .prefix = "model."});
+  }
+  if (reader.command().find("set-traffic") != nullptr && reader.given("file")) {
+    files.push_back(
+        {.file = find_config("traffic", *reader.text("file")), .option = "set-traffic"});
+  }
+  std::erase_if(files, [&](const KeyedFile& keyed) {
     std::error_code error;  // Ignored: what has no path from there is not of there.
-    const std::filesystem::path place = std::filesystem::relative(file, configs_folder(), error);
+    const std::filesystem::path place =
+        std::filesystem::relative(keyed.file, configs_folder(), error);
     const bool is_shipped = !place.empty() && *place.begin() != "..";
-    if (file.extension() == ".yaml" && !is_shipped) {
-      ConfigDocument document = ConfigDocument::load(file);
-      collect_keys(document.root(), "", keys);
-    }
-  }
-  return keys;
+    return is_shipped || keyed.file.extension() != ".yaml" ||
+           reader.command().find(keyed.option) == nullptr;
+  });
+  return files;
 }
 
-// Returns the keys of files as things whose runs leave them out by --set.
+// Returns the keys of the user's own files as things whose runs leave them out.
 std::vector<GivenThing> given_keys(const OptionReader& reader) {
-  std::vector<GivenThing> things;
-  if (reader.command().find("set") == nullptr) {
-    return things;
-  }
   const OptionValues bare = bare_values(reader);
-  for (FileKey& key : keys_of_files(reader)) {
-    OptionValues others = bare;
-    others["set"].push_back(fmt::format("{}={}", key.path, kAbsent));
-    things.push_back({.text = std::move(key.text), .option = "set", .others = std::move(others)});
+  std::vector<GivenThing> things;
+  for (const KeyedFile& keyed : keyed_files(reader)) {
+    std::vector<FileKey> keys;
+    ConfigDocument document = ConfigDocument::load(keyed.file);
+    collect_keys(document.root(), "", keys);
+    for (FileKey& key : keys) {
+      OptionValues others = bare;
+      others[keyed.option].push_back(fmt::format("{}{}={}", keyed.prefix, key.path, kAbsent));
+      things.push_back(
+          {.text = std::move(key.text), .option = keyed.option, .others = std::move(others)});
+    }
   }
   return things;
 }
 
-// Returns those without which a run has the same result.
-std::vector<GivenThing> idle_in_runs(const OptionReader& reader, const std::string& result) {
-  std::vector<GivenThing> things = given_things(reader);
-  for (GivenThing& key : given_keys(reader)) {
-    things.push_back(std::move(key));
-  }
-  std::vector<std::string> results(things.size());
-  run_tasks(things.size(), 0, "effects of options", [&](std::size_t index) {
-    results[index] = result_with(reader.command(), things[index].others);
+// Keeps the things without which a run has the same result.
+void keep_idle(const OptionReader& reader, const std::string& result,
+               std::vector<GivenThing>& things) {
+  std::vector<char> is_idle(things.size());
+  const unsigned threads = reader.command().find("threads") != nullptr ? read_threads(reader) : 0;
+  run_tasks(things.size(), threads, "effects of options", [&](std::size_t index) {
+    is_idle[index] = result_with(reader.command(), things[index].others) == result ? 1 : 0;
   });
-  std::vector<GivenThing> idle;
-  for (std::size_t index = 0; index < things.size(); ++index) {
-    if (results[index] == result) {
-      idle.push_back(things[index]);
-    }
-  }
-  return idle;
+  std::size_t index = 0;
+  std::erase_if(things, [&](const GivenThing& /*thing*/) { return is_idle[index++] == 0; });
+}
+
+// Whether `auto` leaves it to `on`.
+bool is_of_run(const OptionReader& reader, const GivenThing& thing) {
+  return std::ranges::find(kOfRun, thing.option) != kOfRun.end() ||
+         (thing.option == "model" && !reader.given("workload")) ||
+         thing.text.starts_with("--set nodes=") || thing.text.starts_with("--set servers");
+}
+
+// Whether a note says so already, with the reason.
+bool is_noted(const GivenThing& thing, const std::vector<std::string>& notes) {
+  const std::string variable = thing.text.substr(thing.text.find(' ') + 1) + " has no effect";
+  const std::string option = fmt::format("--{} did not influence the result", thing.option);
+  return std::ranges::any_of(notes, [&](const std::string& note) {
+    return note.starts_with(variable) || note.starts_with(option);
+  });
 }
 
 // Returns one note for all; nothing where there are none.
@@ -220,13 +256,49 @@ std::vector<std::string> idle_note(const OptionReader& reader,
                        : std::vector{fmt::format("without effect: {}", fmt::join(texts, ", "))};
 }
 
+// Returns the notes of `auto`.
+std::vector<std::string> notes_of_auto(const OptionReader& reader, const Document& document,
+                                       const std::optional<RunCounts>& counts) {
+  const std::set<std::string, std::less<>> told_apart = reader.reads();
+  std::vector<GivenThing> idle;
+  std::vector<GivenThing> untold;
+  for (GivenThing& thing : given_things(reader)) {
+    if (!told_apart.contains(thing.option) && is_default(reader, thing)) {
+      idle.push_back(std::move(thing));
+    } else if (!is_of_run(reader, thing) && !is_noted(thing, document.notes)) {
+      untold.push_back(std::move(thing));
+    }
+  }
+  const bool is_cheap = counts && untold.size() * microseconds_of(*counts) <= kMostAdded;
+  if (is_cheap) {
+    keep_idle(reader, result_of(document), untold);
+    std::ranges::move(untold, std::back_inserter(idle));
+  }
+  std::vector<std::string> notes = idle_note(reader, idle);
+  if (!is_cheap && !untold.empty()) {
+    const std::string what = untold.size() == 1
+                                 ? escaped(untold.front().text)
+                                 : fmt::format("{} of the things given", untold.size());
+    notes.push_back(fmt::format(
+        "whether {} had an effect was not tried; --effects on tries it, by a run for each", what));
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_of_on(const OptionReader& reader, const Document& document) {
+  std::vector<GivenThing> things = given_things(reader);
+  std::ranges::move(given_keys(reader), std::back_inserter(things));
+  keep_idle(reader, result_of(document), things);
+  return idle_note(reader, things);
+}
+
 }  // namespace
 
 Option effects_option(std::string_view needs) {
   return {"effects",
           "NAME",
-          "name what was given and did not change the result: auto (the default), options equal to "
-          "their default; on, every option, key and variable, by a run for each; off, nothing",
+          "name what was given and did not change the result: auto (the default), as far as that "
+          "costs little; on, every option, key and variable, by a run for each; off, nothing",
           {.role = Role::Result, .choices = "auto|on|off", .needs = needs}};
 }
 
@@ -255,19 +327,33 @@ std::vector<GivenThing> given_things(const OptionReader& reader) {
   return things;
 }
 
-Document with_effects(const OptionReader& reader, Document document) {
+// The times are estimates, from runs on one core of a server of 2026
+// (docs/guide/reading-results.md).
+std::uint64_t microseconds_of(const RunCounts& counts) {
+  constexpr std::uint64_t kGpu = 100;
+  constexpr std::uint64_t kCommunicator = 40'000;
+  constexpr std::uint64_t kRankCall = 75;
+  constexpr std::uint64_t kEvent = 1;
+  return kGpu * counts.gpus + kCommunicator * counts.communicators + kRankCall * counts.rank_calls +
+         kEvent * counts.events;
+}
+
+Document with_effects(const OptionReader& reader, Document document,
+                      const std::optional<RunCounts>& counts) {
   if (std::string* const result = reader.observed()) {
     *result = result_of(document);
     return document;
   }
   const std::string mode = reader.word("effects");
-  const std::vector<std::string> notes =
-      mode == "on"     ? idle_note(reader, idle_in_runs(reader, result_of(document)))
-      : mode == "auto" ? idle_note(reader, idle_defaults(reader))
-                       : std::vector<std::string>();
   const bool is_csv = reader.given("format") ? reader.word("format") == "csv"
                                              : reader.text("output").value_or("").ends_with(".csv");
-  if (is_csv && mode == "on" && reader.command().find("log-level") != nullptr) {
+  std::vector<std::string> notes;
+  if (mode == "on") {
+    notes = notes_of_on(reader, document);
+  } else if (mode == "auto" && !is_csv) {
+    notes = notes_of_auto(reader, document, counts);
+  }
+  if (is_csv && reader.command().find("log-level") != nullptr) {
     spdlog::logger log = make_logger(reader);
     log_warnings(log, notes);
   }

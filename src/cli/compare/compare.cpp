@@ -60,7 +60,9 @@ RunComparison compared(const OptionReader& reader) {
 int run_compare(const OptionReader& reader, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> output = output_file(reader, "output");
-  write_output(output, render(with_effects(reader, document_of(compared(reader))), format), out);
+  write_output(output,
+               render(with_effects(reader, document_of(compared(reader)), RunCounts()), format),
+               out);
   return 0;
 }
 

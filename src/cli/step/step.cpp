@@ -154,7 +154,16 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   return notes;
 }
 
-Document predict(const StepRequest& request, spdlog::logger& log) {
+std::optional<RunCounts> counts_of_run(const StepRequest& request, const Cluster& cluster,
+                                       const StepRun& run) {
+  if (run.servers) {
+    return std::nullopt;
+  }
+  const std::size_t operations = run.graph ? run.graph->lowered.graph.operations().size() : 0;
+  return counts_of(request, cluster, run.simulated, operations);
+}
+
+Document predict(const OptionReader& reader, const StepRequest& request, spdlog::logger& log) {
   const Inputs inputs = load_inputs(request.inputs, log);
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
@@ -219,7 +228,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   if (request.report) {
     write_html(*request.report, step_html(request, inputs, run, traffic, document));
   }
-  return document;
+  return with_effects(reader, std::move(document), counts_of_run(request, cluster, run));
 }
 
 // Options that workloads of other tools do not have, and what the refusal adds.
@@ -249,8 +258,7 @@ int run_step(const OptionReader& reader, std::ostream& out) {
   }
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);
-  write_output(request.output, render(with_effects(reader, predict(request, log)), request.format),
-               out);
+  write_output(request.output, render(predict(reader, request, log), request.format), out);
   return 0;
 }
 

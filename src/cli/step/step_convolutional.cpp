@@ -72,8 +72,9 @@ int run_convolutional_step(const OptionReader& reader, std::ostream& out) {
     report.notes.push_back(std::move(note));
   }
   add_part_notes(cluster, request.inputs, report.notes);
-  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
-               out);
+  const auto counts = counts_of(request, cluster, run.simulated, run.graph.operations().size());
+  write_output(request.output,
+               render(with_effects(reader, document_of(report), counts), request.format), out);
   return 0;
 }
 

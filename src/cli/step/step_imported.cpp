@@ -302,8 +302,10 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
                                        ranks, cluster.gpus.size()));
   }
   add_part_notes(cluster, request.inputs, report.notes);
-  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
-               out);
+  const auto counts =
+      counts_of(request, cluster, run.simulated, workload.graph.operations().size());
+  write_output(request.output,
+               render(with_effects(reader, document_of(report), counts), request.format), out);
   return 0;
 }
 

@@ -204,6 +204,20 @@ std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& reque
                            request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
 }
 
+std::optional<RunCounts> counts_of(const StepRequest& request, const Cluster& cluster,
+                                   std::size_t simulated, std::size_t operations) {
+  const Runtime& runtime = request.runtime;
+  if (runtime.engine == Fidelity::Packet || (runtime.nccl && runtime.engine) ||
+      runtime.shares_network) {
+    return std::nullopt;
+  }
+  const std::size_t gpus = cluster.gpus.size();
+  return RunCounts{.gpus = gpus,
+                   .communicators = simulated,
+                   .rank_calls = simulated * gpus,
+                   .events = operations};
+}
+
 StepSetup setup_of(const StepRequest& request, const Cluster& cluster, const std::string& workload,
                    int gpus) {
   return {.cluster = cluster.name,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/common/cost_options.h"
+#include "cli/common/effects.h"
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/options.h"
@@ -89,6 +90,11 @@ void write_trace(const StepRequest& request, const OperationGraph& graph,
 [[nodiscard]] std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& request,
                                                                       const Inputs& inputs,
                                                                       const ParallelPlan& plan);
+
+// Returns what a run did that simulated so many collectives and messages and has so many operations
+// in its graph; nothing where all traffic is on an engine.
+[[nodiscard]] std::optional<RunCounts> counts_of(const StepRequest& request, const Cluster& cluster,
+                                                 std::size_t simulated, std::size_t operations);
 
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,

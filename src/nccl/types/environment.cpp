@@ -20,8 +20,9 @@ constexpr std::int64_t kMaxBuffer = std::int64_t{1} << 30;
 // A variable with an effect on time.
 struct Variable {
   std::string_view name;
-  // Null: the effect is not modelled, for the reason `why`. There is no remark for `harmless`, the
-  // value that NCCL has without it; no value is harmless where that is empty.
+  // Null, or never a matter of time: the effect is not modelled, for the reason `why`. There is no
+  // remark for `harmless`, the value that NCCL has without it; no value is harmless where that is
+  // empty.
   void (*read)(Environment& environment, std::string_view name, std::string_view value) = nullptr;
   std::string_view harmless = {};
   std::string_view why = {};
@@ -168,6 +169,12 @@ constexpr Variable modelled(std::string_view name,
                             void (*read)(Environment&, std::string_view, std::string_view)) {
   return {.name = name, .read = read};
 }
+// The machine has it, and no time follows.
+constexpr Variable timeless(std::string_view name,
+                            void (*read)(Environment&, std::string_view, std::string_view),
+                            std::string_view harmless, std::string_view why) {
+  return {.name = name, .read = read, .harmless = harmless, .why = why};
+}
 constexpr Variable not_modelled(std::string_view name, std::string_view harmless,
                                 std::string_view why) {
   return {.name = name, .harmless = harmless, .why = why};
@@ -192,6 +199,8 @@ constexpr std::string_view kTraffic = "traffic classes are not modelled";
 constexpr std::string_view kMerge = "only the ports of one adapter are merged";
 constexpr std::string_view kQueuePairs = "a connection has one queue pair";
 constexpr std::string_view kSockets = "the sockets are those of the profile";
+constexpr std::string_view kSent = "receives decide for both ways";
+constexpr std::string_view kFlush = "no flush of received data is timed by itself";
 constexpr std::string_view kRemoved = "no release since 2.27 reads it";
 constexpr std::string_view kFile = "the program has options of its own for this file";
 
@@ -244,10 +253,10 @@ constexpr std::array kVariables{
     not_modelled("NCCL_SHM_LOCALITY", "2", "host memory is on the side of the receiver"),
     modelled("NCCL_NET_DISABLE_INTRA", flag<&E::net_disable_intra>),
     modelled("NCCL_NET_GDR_LEVEL", path_level<&E::net_gdr_level>),
-    modelled("NCCL_NET_GDR_READ", automatic<&E::net_gdr_read, 0, 1>),
+    timeless("NCCL_NET_GDR_READ", automatic<&E::net_gdr_read, 0, 1>, "-2", kSent),
     modelled("NCCL_NET_GDR_C2C", flag<&E::net_gdr_c2c>),
-    modelled("NCCL_NET_FORCE_FLUSH", flag<&E::net_force_flush>),
-    modelled("NCCL_GDR_FLUSH_DISABLE", flag<&E::gdr_flush_disable>),
+    timeless("NCCL_NET_FORCE_FLUSH", flag<&E::net_force_flush>, "0", kFlush),
+    timeless("NCCL_GDR_FLUSH_DISABLE", flag<&E::gdr_flush_disable>, "0", kFlush),
     modelled("NCCL_CROSS_NIC", number<&E::cross_nic, 0, 2>),
     modelled("NCCL_NETDEVS_POLICY", net_devices),
     modelled("NCCL_PXN_DISABLE", flag<&E::pxn_disable>),
@@ -358,7 +367,8 @@ void read_variable(Environment& environment, std::string_view name, std::string_
   if (known != kVariables.end()) {
     if (known->read != nullptr) {
       known->read(environment, name, value);
-    } else if (known->harmless.empty() || value != known->harmless) {
+    }
+    if (!known->why.empty() && (known->harmless.empty() || value != known->harmless)) {
       remark(known->why);
     }
     return;

@@ -184,7 +184,7 @@ class Rows {
 
   // The size of flows with a size of their own each.
   [[nodiscard]] auto flow_size() const {
-    return Via{FlowSizesKind{}, [this](const ConfigNode& node) {
+    return Via{Amount{}, [this](const ConfigNode& node) {
                  const FlowSizes sizes = read_sizes(node);
                  if (!sizes.is_fixed()) {
                    node.fail("a size such as \"10 MB\"", node.found());

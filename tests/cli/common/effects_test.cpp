@@ -32,19 +32,22 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// The things that a line names as without effect.
-std::set<std::string> idle_in(const std::string& line, const std::string& effects = "on") {
+// The notes of a line.
+std::vector<std::string> notes_in(const std::string& line, const std::string& effects) {
   std::vector<std::string> words = words_of(line);
   const Command command = command_named(words.front());
   words.erase(words.begin());
   words.insert(words.end(), {"--effects", effects, "--format", "json", "--log-level", "off"});
   std::ostringstream out;
   (void)run_command(command, words, out);
+  return nlohmann::json::parse(out.str())["notes"].get<std::vector<std::string>>();
+}
+
+// The things that a line names as without effect.
+std::set<std::string> idle_in(const std::string& line, const std::string& effects = "on") {
   std::set<std::string> idle;
-  const auto json = nlohmann::json::parse(out.str());
   const std::string start = "without effect: ";
-  for (const auto& note : json["notes"]) {
-    auto text = note.get<std::string>();
+  for (std::string text : notes_in(line, effects)) {
     if (!text.starts_with(start) || text.find("; ") != text.npos) {
       continue;
     }
@@ -125,6 +128,62 @@ TEST_CASE("keys of the user's own cluster file are named with their line", "[eff
     REQUIRE_FALSE(idle.contains(file + needed));
   }
   REQUIRE(idle_in(line, "auto").empty());
+}
+
+TEST_CASE("keys of the user's own model and traffic are named with their line", "[effects]") {
+  const ScratchFolder folder;
+  const std::string model = folder
+                                .write("mine.yaml",
+                                       "title: mine\n"
+                                       "source: a test\n"
+                                       "hidden: 1024\n"
+                                       "vocabulary: 32000\n"
+                                       "norm: rms\n"
+                                       "layers:\n"
+                                       "  - count: 4\n"
+                                       "    attention: {kind: grouped, heads: 8, head_size: 128}\n"
+                                       "    feed_forward: {size: 4096, gated: true}\n")
+                                .string();
+  const Idle of_model = idle_in("step --cluster dgx-h100 --nodes 1 --model " + model);
+  REQUIRE(of_model.contains(model + ":5: norm"));
+  REQUIRE_FALSE(of_model.contains(model + ":9: layers.0.feed_forward.size"));
+  const std::string traffic = folder
+                                  .write("flows.yaml",
+                                         "name: flows\n"
+                                         "seed: 3\n"
+                                         "groups:\n"
+                                         "  - name: both\n"
+                                         "    kind: alltoall\n"
+                                         "    endpoints: [server0/nic0, server1/nic0]\n"
+                                         "    size: 1 MB\n"
+                                         "    start: 0 us\n")
+                                  .string();
+  REQUIRE(idle_in("traffic " + traffic + " --cluster fat-tree-k8-100g") ==
+          Idle{traffic + ":2: seed", traffic + ":8: groups.0.start"});
+}
+
+TEST_CASE("runs are added where they are few and small by count", "[effects]") {
+  const std::string collective = "collective all_reduce --cluster dgx-h100 --nodes 2 -b 1M -e 1M ";
+  SECTION("each kind of work counts") {
+    const RunCounts all{.gpus = 3, .communicators = 5, .rank_calls = 7, .events = 11};
+    REQUIRE(microseconds_of({}) == 0);
+    REQUIRE(microseconds_of(all) ==
+            microseconds_of({.gpus = 3}) + microseconds_of({.communicators = 5}) +
+                microseconds_of({.rank_calls = 7}) + microseconds_of({.events = 11}));
+  }
+  SECTION("a small run is repeated, a large one is said to be") {
+    REQUIRE(idle_in(collective + "--env NCCL_DEBUG=INFO", "auto") == Idle{"--env NCCL_DEBUG=INFO"});
+    REQUIRE(notes_in(collective + "--fidelity flow --env NCCL_DEBUG=INFO", "auto").back() ==
+            "whether --env NCCL_DEBUG=INFO had an effect was not tried; --effects on tries it, by "
+            "a run for each");
+  }
+  SECTION("what says how much is run is left alone, and what is noted already") {
+    const std::string line = "collective all_reduce --cluster l40s-2-roce --nodes 2 -b 1M -e 1M ";
+    REQUIRE(idle_in(line).contains("--nodes 2"));
+    REQUIRE(idle_in(line, "auto").empty());
+    REQUIRE(idle_in(line + "--env NCCL_IB_HCA=mlx5", "auto").empty());
+    REQUIRE(idle_in(collective + "--seed 3", "auto").empty());
+  }
 }
 
 TEST_CASE("defaults are named without a run where the command cannot tell them", "[effects]") {
