@@ -25,7 +25,7 @@ std::string json_place(const std::string& name, std::string_view text, std::size
 }  // namespace
 
 void check_json_depth(const std::string& name, std::string_view text) {
-  constexpr std::int64_t kMaxLevels = 64;  // As YAML has.
+  constexpr std::int64_t kMaxJsonLevels = 64;  // As YAML has.
   std::int64_t levels = 0;
   bool is_quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -36,10 +36,10 @@ void check_json_depth(const std::string& name, std::string_view text) {
     } else if (letter == '"') {
       is_quoted = true;
     } else if (letter == '[' || letter == '{') {
-      if (++levels > kMaxLevels) {
+      if (++levels > kMaxJsonLevels) {
         throw ConfigError(
             fmt::format("{}: expected at most {} levels of lists and objects, found more",
-                        json_place(name, text, at), kMaxLevels));
+                        json_place(name, text, at), kMaxJsonLevels));
       }
     } else if (letter == ']' || letter == '}') {
       --levels;
