@@ -93,8 +93,8 @@ TEST_CASE("an execution trace says what a rank called", "[execution-trace]") {
 }
 
 TEST_CASE("kernels without a name do what the execution trace says", "[execution-trace]") {
-  // A message takes 1 us and 1 ns for each byte: a sum of 2000 bytes over two ranks 4 us, a gather of
-  // 4000 bytes 3 us. The third call keeps its 5 us.
+  // A message takes 1 us and 1 ns for each byte: a sum of 2000 bytes over two ranks 4 us, a gather
+  // of 4000 bytes 3 us. The third call keeps its 5 us.
   const std::string profile =
       profile_of(1, {unnamed("AllReduce_RING_LL_Sum_float", 0), unnamed("AllGather_RING", 5),
                      unnamed("SendRecv_RING", 10)});
