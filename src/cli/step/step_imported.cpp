@@ -121,7 +121,7 @@ ComputeRates usual_rates(const GpuModel& gpu) {
 }
 
 SwapFactors swap_factors_of(const std::string& recorded_on, const Cluster& cluster) {
-  const auto& gpus = cluster.catalogue.gpus();
+  const auto& gpus = load_default_catalogue().gpus();
   const auto found = gpus.find(recorded_on);
   if (found == gpus.end()) {
     std::vector<std::string> names;

@@ -31,10 +31,10 @@ constexpr int kMaxChunks = 1 << 16;
 
 using Words = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 17> kAlgorithmWords{
-    "name",     "proto",      "nchannels", "nchunksperloop", "ngpus",    "coll",
-    "inplace",  "outofplace", "redop",     "root",           "nthreads", "minBytes",
-    "maxBytes", "min_bytes",  "max_bytes", "maxcount",       "gpu"};
+constexpr std::array<std::string_view, 18> kAlgorithmWords{
+    "name",     "proto",      "nchannels", "nchunksperloop", "ngpus",         "coll",
+    "inplace",  "outofplace", "redop",     "root",           "nthreads",      "minBytes",
+    "maxBytes", "min_bytes",  "max_bytes", "maxcount",       "nthreadblocks", "gpu"};
 constexpr std::array<std::string_view, 5> kGpuWords{"id", "i_chunks", "o_chunks", "s_chunks", "tb"};
 constexpr std::array<std::string_view, 5> kBlockWords{"id", "send", "recv", "chan", "step"};
 constexpr std::array<std::string_view, 10> kStepWords{

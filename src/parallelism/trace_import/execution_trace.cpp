@@ -191,8 +191,8 @@ void join(KinetoTrace& profile, const ExecutionTrace& calls) {
     event.kind = KinetoKind::Call;
     event.operation = name->operation;
     event.size = name->has_whole_output ? call.out : call.in;
-    event.group = call.group;
-    // A group alone is that of all ranks.
+    // A group alone is that of all ranks; its name is an address of the process in old versions.
+    event.group = groups.size() == 1 && call.group_size == 0 ? std::string() : call.group;
     event.group_size = call.group_size > 0  ? call.group_size
                        : groups.size() == 1 ? profile.world_size.value_or(0)
                                             : 0;

@@ -213,8 +213,9 @@ class SimAiGraph {
         timed_as = widest_group(
             plan_, kind, target_.server_of_gpu.first(static_cast<std::size_t>(plan_.ranks())));
       }
-      entry->second = workload_.graph.add_communicator(fmt::format("{} {}", name, ranks.front()),
-                                                       std::move(ranks), std::move(timed_as));
+      std::string full_name = fmt::format("{} {}", name, ranks.front());
+      entry->second = workload_.graph.add_communicator(std::move(full_name), std::move(ranks),
+                                                       std::move(timed_as));
     }
     return entry->second;
   }

@@ -66,7 +66,7 @@ TEST_CASE("what is no MSCCL file is refused in one line") {
   REQUIRE(error_of(file(kTwo + R"( speed="1")", "")) ==
           "a.xml:1:2: algo: unknown attribute \"speed\"; known: name, proto, nchannels, "
           "nchunksperloop, ngpus, coll, inplace, outofplace, redop, root, nthreads, minBytes, "
-          "maxBytes, min_bytes, max_bytes, maxcount");
+          "maxBytes, min_bytes, max_bytes, maxcount, nthreadblocks");
   REQUIRE(error_of(file(kTwo, "")) ==
           "a.xml:1:2: algo: expected ngpus, 1, elements \"gpu\", found 0");
   REQUIRE(error_of(file(kTwo, "<tb/>")) ==

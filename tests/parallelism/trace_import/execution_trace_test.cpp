@@ -93,15 +93,15 @@ TEST_CASE("an execution trace says what a rank called", "[execution-trace]") {
 }
 
 TEST_CASE("kernels without a name do what the execution trace says", "[execution-trace]") {
-  // A message takes 1 us and 1 ns for each byte: a sum of 2000 bytes over two ranks 4 us, an
-  // exchange of 2000 bytes, of which half stays, 2 us. The third call keeps its 5 us.
+  // A message takes 1 us and 1 ns for each byte: a sum of 2000 bytes over two ranks 4 us, a gather
+  // of 4000 bytes 3 us. The third call keeps its 5 us.
   const std::string profile =
-      profile_of(1, {unnamed("AllReduce_RING_LL_Sum_float", 0), unnamed("SendRecv_RING", 5),
+      profile_of(1, {unnamed("AllReduce_RING_LL_Sum_float", 0), unnamed("AllGather_RING", 5),
                      unnamed("SendRecv_RING", 10)});
   const ImportedWorkload workload = joined_workload(
-      profile, execution({old_call("allreduce", 500, 500), kWait, old_call("all_to_all", 500, 500),
+      profile, execution({old_call("allreduce", 500, 500), kWait, old_call("all_gather", 500, 1000),
                           old_call("all_to_allv", 8, 8, "[3, 5]")}));
-  REQUIRE(run_round(workload, {}, false).result.finish == 11_us);
+  REQUIRE(run_round(workload, {}, false).result.finish == 12_us);
   REQUIRE(workload.recorded_calls.size() == 2);
   REQUIRE(workload.notes.front().find("1 kernels of collectives with unequal splits") == 0);
 }
