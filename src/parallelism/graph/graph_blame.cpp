@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <tuple>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -20,9 +20,7 @@ class Blame {
   // `operations` are those of the rank.
   [[nodiscard]] StepParts of_rank(int rank, std::vector<OperationId> operations) {
     StepParts parts;
-    std::sort(operations.begin(), operations.end(), [&](OperationId a, OperationId b) {
-      return std::make_tuple(timing(a).start, a) < std::make_tuple(timing(b).start, b);
-    });
+    sort_by_start(operations);
     list_exposed(operations);
     SimTime cursor;
     std::optional<OperationId> last;
@@ -33,7 +31,7 @@ class Blame {
       if (graph_.operation(id).kind != GraphOperationKind::Compute) {
         continue;
       }
-      const GraphTiming& of_this = timing(id);
+      const GraphTiming of_this = timing(id);
       if (of_this.start > cursor) {
         add_chain(of_this.cause, rank, cursor, of_this.start, parts);
         cursor = of_this.start;
@@ -54,14 +52,27 @@ class Blame {
   }
 
  private:
-  // A span of time in which the rank took part in a call that nothing is meant to hide.
+  // A span of time in which the rank took part in a call that nothing is meant
+  // to hide.
   struct Exposed {
     SimTime start;
     SimTime end;
     StepPart part = StepPart::Bubble;
   };
 
-  // Lists the exposed operations of the rank, sorted by start; of several at once the first.
+  // Sorts by start, then in the order in which they were added.
+  void sort_by_start(std::vector<OperationId>& operations) const {
+    std::vector<std::pair<SimTime, OperationId>> starts;
+    for (const OperationId id : operations) {
+      starts.emplace_back(timing(id).start, id);
+    }
+    std::sort(starts.begin(), starts.end());
+    std::transform(starts.begin(), starts.end(), operations.begin(),
+                   [](const auto& each) { return each.second; });
+  }
+
+  // Lists the exposed operations of the rank, sorted by start; of several at
+  // once the first.
   void list_exposed(const std::vector<OperationId>& operations) {
     exposed_.clear();
     SimTime cursor;
@@ -76,7 +87,8 @@ class Blame {
     }
   }
 
-  // While the rank waits for others or for its host, calls of its own count first.
+  // While the rank waits for others or for its host, calls of its own count
+  // first.
   void add_idle(StepPart part, SimTime from, SimTime to, StepParts& parts) const {
     auto call = std::partition_point(exposed_.begin(), exposed_.end(),
                                      [&](const Exposed& exposed) { return exposed.end <= from; });
@@ -90,11 +102,10 @@ class Blame {
     parts[part] += to - from;
   }
 
-  [[nodiscard]] const GraphTiming& timing(OperationId id) const {
-    return result_.timings[id.value()];
-  }
+  [[nodiscard]] GraphTiming timing(OperationId id) const { return result_.timings[id.value()]; }
 
-  // A call that the rank takes part in is its own, whoever's end the chain came to.
+  // A call that the rank takes part in is its own, whoever's end the chain came
+  // to.
   [[nodiscard]] StepPart part_of(OperationId id, int rank) const {
     const GraphOperation& operation = graph_.operation(id);
     bool is_own = operation.kind != GraphOperationKind::Compute;
@@ -107,12 +118,12 @@ class Blame {
     return is_own ? operation.part : StepPart::Bubble;
   }
 
-  // Adds the operation that ends at `to`, and what made it and those before it ready last, back to
-  // `from`.
+  // Adds the operation that ends at `to`, and what made it and those before it
+  // ready last, back to `from`.
   void add_chain(std::optional<OperationId> at, int rank, SimTime from, SimTime to,
                  StepParts& parts) const {
     while (at && to > from) {
-      const GraphTiming& of_this = timing(*at);
+      const GraphTiming of_this = timing(*at);
       const SimTime start = std::clamp(of_this.start, from, to);
       const StepPart part = part_of(*at, rank);
       if (part == StepPart::Bubble || graph_.operation(*at).kind == GraphOperationKind::Host) {

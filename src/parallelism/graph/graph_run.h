@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an operation graph, as graph_runner.h describes it: events on a simulator that others
-// may use as well, so that several graphs can run side by side.
+// One run of an operation graph, as graph_runner.h describes it: events on a
+// simulator that others may use as well, so that several graphs can run side by
+// side.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "parallelism/graph/graph_meetings.h"
 #include "parallelism/graph/graph_runner.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "parallelism/graph/operation_graph.h"
@@ -30,37 +34,45 @@ class GraphRun final : private EventHandler {
   GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
            const GraphRunOptions& options);
 
-  // Starts what has to wait for nothing at once, everything else in events. Once only.
+  // Starts what has to wait for nothing at once, everything else in events.
+  // Once only.
   void start();
-  // `done` is woken with `token` at the instant at which the last operation ends.
+  // `done` is woken with `token` at the instant at which the last operation
+  // ends.
   void notify(EventHandler& done, std::uint64_t token);
-  [[nodiscard]] bool has_ended() const { return ended_ == operations_.size(); }
+  [[nodiscard]] bool has_ended() const { return ended_ == is_ready_.size(); }
   // Returns the result when nothing happens any more. Once only.
   [[nodiscard]] GraphResult result();
 
  private:
-  struct OperationState {
-    bool is_ready = false;
-    bool has_ended = false;
-    WorkProgress progress;  // Progress of Compute.
-  };
   struct MeetingState {
+    SimTime time = kUnknown;  // Of a message that is on its way.
     std::uint32_t ready = 0;
     bool has_started = false;
-    std::optional<SimTime> time;  // When known; of a call without slowdowns.
+  };
+  // Computation or a call that is under way.
+  struct Computing {
+    OperationId id;
+    WorkProgress progress;
+  };
+  struct Calling {
+    std::uint32_t meeting;
+    std::optional<SimTime> time;  // When known, without slowdowns.
     WorkProgress progress;
   };
   struct RankState {
-    std::vector<OperationId> computing;
+    std::vector<Computing> computing;
     std::vector<std::uint32_t> slowing;  // Meetings.
   };
+
+  static constexpr SimTime kUnknown = SimTime::max();
 
   void on_event(std::uint64_t token) override;
   [[nodiscard]] SimTime now() const { return simulator_.now() - begin_; }
   [[nodiscard]] RankState& rank_of(OperationId id) {
     return ranks_[static_cast<std::size_t>(graph_.rank_of(id))];
   }
-  GraphTiming& timing(OperationId id) { return result_.timings[id.value()]; }
+  [[nodiscard]] Computing* find_computing(OperationId id);
   void become_ready(OperationId id);
   [[nodiscard]] bool takes_stream(OperationId id);
   void end(OperationId id);
@@ -87,8 +99,9 @@ class GraphRun final : private EventHandler {
   const GraphRunOptions& options_;
   SimTime begin_;
   GraphMeetings meetings_;
-  std::vector<OperationState> operations_;
-  std::vector<MeetingState> states_;
+  std::vector<bool> is_ready_;                // Indexed by operation.
+  std::vector<MeetingState> states_;          // Indexed by meeting.
+  std::map<std::uint32_t, Calling> calling_;  // Indexed by meeting.
   std::vector<RankState> ranks_;
   // Queues by stream of StreamOrder::Ready: what runs, then what waits for it.
   std::vector<std::deque<OperationId>> queues_;
