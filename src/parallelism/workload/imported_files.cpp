@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "parallelism/workload/imported_lines.h"
 #include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
@@ -26,11 +27,16 @@ struct FormatRules {
   std::string_view extension;  // Empty: any, the first word tells.
   std::vector<std::string_view> first_words;
   bool has_rank_files;
+  bool is_read_by_lines = false;
 };
 
 const FormatRules& rules_of(ImportedFormat format) {
   static const std::array<FormatRules, kImportedFormats.size()> kRules{{
-      {.name = "goal", .extension = ".goal", .first_words = {"num_ranks"}, .has_rank_files = false},
+      {.name = "goal",
+       .extension = ".goal",
+       .first_words = {"num_ranks"},
+       .has_rank_files = false,
+       .is_read_by_lines = true},
       {.name = "simai",
        .extension = "",
        // All policies of ASTRA-sim (Workload.cc: decode_parallelism), most of which are refused.
@@ -61,17 +67,7 @@ std::string first_word(const std::filesystem::path& file) {
 }
 
 std::string text_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) {
-    const bool is_there = std::filesystem::exists(file, error);
-    throw ConfigError(fmt::format("{}: expected a file, found {}", file.string(),
-                                  is_there ? "something else" : "nothing"));
-  }
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > kMaxBytes) {
-    throw ConfigError(fmt::format("{}: expected a file of at most {} GiB, found {}", file.string(),
-                                  kMaxBytes >> 30U, error ? error.message() : "more"));
-  }
+  const std::uintmax_t size = readable_size(file, kMaxBytes);
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   std::string text(size, '\0');
@@ -192,7 +188,12 @@ std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
   }
   std::vector<ImportedFile> files;
   for (const auto& [rank, file] : found) {
-    files.push_back({.name = file.string(), .rank = rank, .text = text_of(file)});
+    if (rules_of(format).is_read_by_lines) {
+      static_cast<void>(readable_size(file, kMaxBytes));
+      files.push_back({.name = file.string(), .rank = rank, .text = {}, .is_on_disc = true});
+    } else {
+      files.push_back({.name = file.string(), .rank = rank, .text = text_of(file)});
+    }
   }
   return files;
 }
