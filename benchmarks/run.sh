@@ -10,6 +10,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/tools/setup/build.sh" release torus_scale
 "$root/tools/setup/build.sh" release nccl_scale
 "$root/tools/setup/build.sh" release packet_scale
+"$root/tools/setup/build.sh" release goal_scale
 bin=$root/build/release/bin
 
 "$bin/micro"
@@ -35,4 +36,9 @@ for case in "permutation 8 10000000" "permutation 8 10000000 bare" "permutation 
   "permutation 16 1000000 2" "permutation 16 1000000 bare" "incast 8 2000000" "ring 8 64000000"; do
   # shellcheck disable=SC2086
   "$bin/packet_scale" $case
+done
+schedules=$(mktemp -d)
+trap 'rm -r "$schedules"' EXIT
+for engine in flow analytical; do
+  "$bin/goal_scale" 1024 "$schedules/ring.goal" "$engine"
 done

@@ -48,7 +48,7 @@ HtmlTable calls_of(const StepGraphRun& graph) {
       continue;
     }
     Sum& sum = sums[{std::string(to_string(operation.part)), what, ranks, size}];
-    const GraphTiming& timing = graph.run.timings[index];
+    const GraphTiming timing = graph.run.timings[index];
     ++sum.count;
     sum.total += timing.end - timing.start;
     sum.longest = std::max(sum.longest, timing.end - timing.start);

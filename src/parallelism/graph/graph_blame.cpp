@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <tuple>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -20,20 +20,18 @@ class Blame {
   // `operations` are those of the rank.
   [[nodiscard]] StepParts of_rank(int rank, std::vector<OperationId> operations) {
     StepParts parts;
-    std::sort(operations.begin(), operations.end(), [&](OperationId a, OperationId b) {
-      return std::make_tuple(timing(a).start, a) < std::make_tuple(timing(b).start, b);
-    });
+    sort_by_start(operations);
     list_exposed(operations);
     SimTime cursor;
     std::optional<OperationId> last;
     for (const OperationId id : operations) {
-      if (!last || timing(id).end > timing(*last).end) {
+      if (!last || result_.timings.end(id) > result_.timings.end(*last)) {
         last = id;
       }
       if (graph_.operation(id).kind != GraphOperationKind::Compute) {
         continue;
       }
-      const GraphTiming& of_this = timing(id);
+      const GraphTiming of_this = timing(id);
       if (of_this.start > cursor) {
         add_chain(of_this.cause, rank, cursor, of_this.start, parts);
         cursor = of_this.start;
@@ -61,13 +59,24 @@ class Blame {
     StepPart part = StepPart::Bubble;
   };
 
+  // Sorts by start, then in the order in which they were added.
+  void sort_by_start(std::vector<OperationId>& operations) const {
+    std::vector<std::pair<SimTime, OperationId>> starts;
+    for (const OperationId id : operations) {
+      starts.emplace_back(result_.timings.start(id), id);
+    }
+    std::sort(starts.begin(), starts.end());
+    std::transform(starts.begin(), starts.end(), operations.begin(),
+                   [](const auto& each) { return each.second; });
+  }
+
   // Lists the exposed operations of the rank, sorted by start; of several at once the first.
   void list_exposed(const std::vector<OperationId>& operations) {
     exposed_.clear();
     SimTime cursor;
     for (const OperationId id : operations) {
       const GraphOperation& operation = graph_.operation(id);
-      const SimTime start = std::max(cursor, timing(id).start);
+      const SimTime start = std::max(cursor, result_.timings.start(id));
       if (operation.kind == GraphOperationKind::Collective && operation.call.slowdown_ppm == 0 &&
           timing(id).end > start) {
         exposed_.push_back({.start = start, .end = timing(id).end, .part = operation.part});
@@ -90,9 +99,7 @@ class Blame {
     parts[part] += to - from;
   }
 
-  [[nodiscard]] const GraphTiming& timing(OperationId id) const {
-    return result_.timings[id.value()];
-  }
+  [[nodiscard]] GraphTiming timing(OperationId id) const { return result_.timings[id.value()]; }
 
   // A call that the rank takes part in is its own, whoever's end the chain came to.
   [[nodiscard]] StepPart part_of(OperationId id, int rank) const {
@@ -112,7 +119,7 @@ class Blame {
   void add_chain(std::optional<OperationId> at, int rank, SimTime from, SimTime to,
                  StepParts& parts) const {
     while (at && to > from) {
-      const GraphTiming& of_this = timing(*at);
+      const GraphTiming of_this = timing(*at);
       const SimTime start = std::clamp(of_this.start, from, to);
       const StepPart part = part_of(*at, rank);
       if (part == StepPart::Bubble || graph_.operation(*at).kind == GraphOperationKind::Host) {

@@ -26,13 +26,15 @@ GraphRun::GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraff
       traffic_(traffic),
       options_(options),
       begin_(simulator.now()),
-      meetings_(meetings_of(graph)),
-      operations_(graph.operations().size()),
-      states_(meetings_.meetings.size()),
+      meetings_(graph),
+      is_ready_(graph.operations().size()),
+      come_(meetings_.size()),
+      has_started_(meetings_.size()),
+      message_times_(meetings_.size(), kUnknown),
       ranks_(static_cast<std::size_t>(graph.ranks())),
       queues_(graph.streams().size()),
       successors_(successors_of(graph)) {
-  result_.timings.resize(operations_.size());
+  result_.timings = GraphTimings(is_ready_.size());
 }
 
 void GraphRun::notify(EventHandler& done, std::uint64_t token) {
@@ -41,7 +43,7 @@ void GraphRun::notify(EventHandler& done, std::uint64_t token) {
 }
 
 void GraphRun::start() {
-  for (auto id = static_cast<std::uint32_t>(operations_.size()); id-- > 0;) {
+  for (auto id = static_cast<std::uint32_t>(is_ready_.size()); id-- > 0;) {
     if (successors_.waits[id] == 0) {
       ready_.emplace_back(id);
     }
@@ -50,8 +52,8 @@ void GraphRun::start() {
 }
 
 GraphResult GraphRun::result() {
-  for (const GraphTiming& each : result_.timings) {
-    result_.finish = std::max(result_.finish, each.end);
+  for (std::uint32_t id = 0; id < is_ready_.size(); ++id) {
+    result_.finish = std::max(result_.finish, result_.timings.end(OperationId(id)));
   }
   list_waits();
   return std::move(result_);
@@ -78,21 +80,19 @@ void GraphRun::become_ready(OperationId id) {
   if (graph_.stream_of(id).order == StreamOrder::Ready && !takes_stream(id)) {
     return;
   }
-  operations_[id.value()].is_ready = true;
-  timing(id).ready = now();
+  is_ready_[id.value()] = true;
   const GraphOperation& operation = graph_.operation(id);
   if (operation.kind == GraphOperationKind::Compute) {
     start_compute(id);
     return;
   }
   if (operation.kind == GraphOperationKind::Host) {
-    timing(id).start = now();
     simulator_.schedule(operation.time, *this, token_of(GraphEvent::End, 0, id.value()));
     return;
   }
-  const std::uint32_t meeting = *meetings_.of_operation[id.value()];
+  const std::uint32_t meeting = meetings_.of(id);
   if (operation.kind == GraphOperationKind::Collective) {
-    if (++states_[meeting].ready == meetings_.meetings[meeting].expected) {
+    if (++come_[meeting] == meetings_.expected(graph_, meeting)) {
       start_call(meeting, id);
     }
     return;
@@ -101,16 +101,15 @@ void GraphRun::become_ready(OperationId id) {
 }
 
 void GraphRun::end(OperationId id) {
-  operations_[id.value()].has_ended = true;
-  timing(id).end = now();
-  if (++ended_ == operations_.size() && done_ != nullptr) {
+  result_.timings.set_end(id, now());
+  if (++ended_ == is_ready_.size() && done_ != nullptr) {
     simulator_.schedule(SimTime(), *done_, done_token_);
   }
   if (graph_.stream_of(id).order == StreamOrder::Ready) {
     std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
     queue.pop_front();
     if (!queue.empty()) {
-      timing(queue.front()).cause = id;
+      result_.timings.set_cause(queue.front(), id);
       ready_.push_back(queue.front());
     }
   }
@@ -119,7 +118,7 @@ void GraphRun::end(OperationId id) {
        index-- > successors_.first[id.value()];) {
     const OperationId after = successors_.next[index];
     if (--successors_.waits[after.value()] == 0) {
-      timing(after).cause = id;
+      result_.timings.set_cause(after, id);
       ready_.push_back(after);
     }
   }
@@ -131,20 +130,22 @@ void GraphRun::on_event(std::uint64_t token) {
   const auto index = static_cast<std::uint32_t>(token);
   switch (event) {
     case GraphEvent::Compute:
-      if ((operations_[index].progress.generation & 0x0fff'ffffU) == generation) {
+      if (const Computing* computing = find_computing(OperationId(index));
+          computing != nullptr && (computing->progress.generation & 0x0fff'ffffU) == generation) {
         end_compute(OperationId(index));
       }
       break;
-    case GraphEvent::Meeting:
-      if ((states_[index].progress.generation & 0x0fff'ffffU) == generation) {
-        const OperationId first = meetings_.meetings[index].members.front();
-        if (graph_.operation(first).kind == GraphOperationKind::Collective) {
-          end_call(index);
-        } else {
-          message_arrived(index);
-        }
+    case GraphEvent::Meeting: {
+      const OperationId first = meetings_.members(index).front();
+      if (graph_.operation(first).kind != GraphOperationKind::Collective) {
+        message_arrived(index);
+      } else if (const auto call = calling_.find(index);
+                 call != calling_.end() &&
+                 (call->second.progress.generation & 0x0fff'ffffU) == generation) {
+        end_call(index);
       }
       break;
+    }
     case GraphEvent::End:
       end(OperationId(index));
       break;
@@ -152,13 +153,20 @@ void GraphRun::on_event(std::uint64_t token) {
   run_ready();
 }
 
+GraphRun::Computing* GraphRun::find_computing(OperationId id) {
+  std::vector<Computing>& all = rank_of(id).computing;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Computing& each) { return each.id == id; });
+  return found == all.end() ? nullptr : &*found;
+}
+
 void GraphRun::start_compute(OperationId id) {
-  timing(id).start = now();
   const SimTime work = compute_parts(graph_, id, options_).total();
-  WorkProgress& progress = operations_[id.value()].progress;
-  progress = {.left = grains_of(work), .since = now()};
   RankState& rank = rank_of(id);
-  rank.computing.push_back(id);
+  WorkProgress& progress =
+      rank.computing
+          .emplace_back(Computing{.id = id, .progress = {.left = grains_of(work), .since = now()}})
+          .progress;
   if (rank.slowing.empty()) {
     schedule(GraphEvent::Compute, id.value(), progress);
   } else {
@@ -169,9 +177,9 @@ void GraphRun::start_compute(OperationId id) {
 
 void GraphRun::end_compute(OperationId id) {
   RankState& rank = rank_of(id);
-  std::erase(rank.computing, id);
-  GraphTiming& of_this = timing(id);
-  of_this.slowed = now() - of_this.start - compute_parts(graph_, id, options_).total();
+  std::erase_if(rank.computing, [&](const Computing& each) { return each.id == id; });
+  result_.timings.set_slowed(
+      id, now() - result_.timings.start(id) - compute_parts(graph_, id, options_).total());
   end(id);
   // Operations that start now on the same rank keep the speeds as they are: start them first.
   run_ready();
@@ -181,9 +189,8 @@ void GraphRun::end_compute(OperationId id) {
 }
 
 void GraphRun::begin(OperationId id, OperationId starter) {
-  timing(id).start = now();
-  if (timing(id).ready < now()) {
-    timing(id).starter = starter;
+  if (result_.timings.ready(id) < now()) {
+    result_.timings.set_starter(id, starter);
   }
 }
 
@@ -193,7 +200,7 @@ void GraphRun::schedule(GraphEvent event, std::uint32_t index, WorkProgress& pro
 }
 
 std::int64_t GraphRun::slowdown_of(std::uint32_t meeting) const {
-  return graph_.operation(meetings_.meetings[meeting].members.front()).call.slowdown_ppm;
+  return graph_.operation(meetings_.members(meeting).front()).call.slowdown_ppm;
 }
 
 // Runs after what runs on the rank has changed.
@@ -203,8 +210,7 @@ void GraphRun::change_speeds(RankState& rank) {
     slowdown = std::max(slowdown, slowdown_of(meeting));
   }
   const std::int64_t factor = kPartsPerMillion + slowdown;
-  for (const OperationId id : rank.computing) {
-    WorkProgress& progress = operations_[id.value()].progress;
+  for (auto& [id, progress] : rank.computing) {
     if (progress.factor_ppm != factor) {
       if (progress.factor_ppm != 0) {
         progress.catch_up(now());
@@ -214,43 +220,43 @@ void GraphRun::change_speeds(RankState& rank) {
     }
     for (const std::uint32_t meeting : rank.slowing) {
       if (slowdown_of(meeting) == slowdown) {
-        const OperationId first = meetings_.meetings[meeting].members.front();
-        timing(id).slowed_by = graph_.operation(first).part;
+        const OperationId first = meetings_.members(meeting).front();
+        result_.timings.set_slowed_by(id, graph_.operation(first).part);
       }
     }
   }
   for (const std::uint32_t meeting : rank.slowing) {
-    MeetingState& state = states_[meeting];
-    if (!state.time) {
+    Calling& call = calling_.at(meeting);
+    if (!call.time) {
       continue;
     }
-    const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
+    const std::span<const OperationId> members = meetings_.members(meeting);
     const bool is_slow = std::any_of(members.begin(), members.end(), [&](OperationId id) {
       return !rank_of(id).computing.empty();
     });
     const std::int64_t wanted = kPartsPerMillion + (is_slow ? slowdown_of(meeting) : 0);
-    if (state.progress.factor_ppm != wanted) {
-      state.progress.catch_up(now());
-      state.progress.factor_ppm = wanted;
-      schedule(GraphEvent::Meeting, meeting, state.progress);
+    if (call.progress.factor_ppm != wanted) {
+      call.progress.catch_up(now());
+      call.progress.factor_ppm = wanted;
+      schedule(GraphEvent::Meeting, meeting, call.progress);
     }
   }
 }
 
 void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
-  MeetingState& state = states_[meeting];
-  state.has_started = true;
-  const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
+  has_started_[meeting] = true;
+  const std::span<const OperationId> members = meetings_.members(meeting);
   for (const OperationId id : members) {
     begin(id, last);
   }
   const GraphCall& call = graph_.operation(last).call;
   const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
   const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
-  state.time = is_free ? SimTime() : traffic_.call_time(communicator, call);
-  state.progress = {.left = grains_of(state.time.value_or(SimTime())), .since = now()};
-  if (state.time) {
-    schedule(GraphEvent::Meeting, meeting, state.progress);
+  Calling& calling = calling_[meeting];
+  calling.time = is_free ? SimTime() : traffic_.call_time(communicator, call);
+  calling.progress = {.left = grains_of(calling.time.value_or(SimTime())), .since = now()};
+  if (calling.time) {
+    schedule(GraphEvent::Meeting, meeting, calling.progress);
   } else {
     traffic_.start_call(communicator, call, *this, token_of(GraphEvent::Meeting, 0, meeting));
   }
@@ -263,57 +269,52 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
 }
 
 void GraphRun::end_call(std::uint32_t meeting) {
-  const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
+  const std::span<const OperationId> members = meetings_.members(meeting);
   for (const OperationId id : members) {
     if (std::erase(rank_of(id).slowing, meeting) > 0) {
       change_speeds(rank_of(id));
     }
   }
+  calling_.erase(meeting);
   for (const OperationId id : members) {
     end(id);
   }
 }
 
 void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
-  MeetingState& state = states_[meeting];
-  ++state.ready;
-  const GraphMeeting& ends = meetings_.meetings[meeting];
-  const GraphOperation& operation = graph_.operation(ends.members.front());
-  const bool sends = graph_.operation(id).kind == GraphOperationKind::Send;
-  if (ends.members.size() == 2 && operation.message.handover == Handover::Rendezvous) {
-    if (state.ready == 2) {
-      begin(ends.members.front(), id);
-      begin(ends.members.back(), id);
+  ++come_[meeting];
+  const std::span<const OperationId> ends = meetings_.members(meeting);
+  if (ends.size() == 2 && graph_.operation(ends.front()).message.handover == Handover::Rendezvous) {
+    if (come_[meeting] == 2) {
+      begin(ends.front(), id);
+      begin(ends.back(), id);
       send_message(meeting);
     }
     return;
   }
-  if (sends) {
-    timing(id).start = now();
+  if (graph_.operation(id).kind == GraphOperationKind::Send) {
     send_message(meeting);
-  } else if (state.has_started) {
-    timing(id).start = now();
+  } else if (has_started_[meeting]) {
     receive(id, meeting);
   }
 }
 
 void GraphRun::send_message(std::uint32_t meeting) {
-  MeetingState& state = states_[meeting];
-  state.has_started = true;
-  const GraphMeeting& ends = meetings_.meetings[meeting];
-  const OperationId source = ends.members.front();
+  has_started_[meeting] = true;
+  const std::span<const OperationId> ends = meetings_.members(meeting);
+  const OperationId source = ends.front();
   const GraphMessage& message = graph_.operation(source).message;
   const int from = graph_.rank_of(source);
-  state.time = traffic_.message_time(from, message.peer, message.size);
-  if (state.time) {
-    simulator_.schedule(*state.time, *this, token_of(GraphEvent::Meeting, 0, meeting));
+  if (const auto time = traffic_.message_time(from, message.peer, message.size)) {
+    message_times_[meeting] = *time;
+    simulator_.schedule(*time, *this, token_of(GraphEvent::Meeting, 0, meeting));
   } else {
     traffic_.start_message(from, message.peer, message.size, *this,
                            token_of(GraphEvent::Meeting, 0, meeting));
   }
-  if (message.handover != Handover::Rendezvous && ends.members.size() == 2) {
-    const OperationId target = ends.members.back();
-    if (operations_[target.value()].is_ready) {
+  if (message.handover != Handover::Rendezvous && ends.size() == 2) {
+    const OperationId target = ends.back();
+    if (is_ready_[target.value()]) {
       begin(target, source);
       receive(target, meeting);
     }
@@ -321,30 +322,28 @@ void GraphRun::send_message(std::uint32_t meeting) {
 }
 
 void GraphRun::message_arrived(std::uint32_t meeting) {
-  MeetingState& state = states_[meeting];
-  const GraphMeeting& ends = meetings_.meetings[meeting];
-  const OperationId source = ends.members.front();
-  const bool was_known = state.time.has_value();
-  state.time = now() - timing(source).start;
+  const std::span<const OperationId> ends = meetings_.members(meeting);
+  const OperationId source = ends.front();
+  const bool was_known = message_times_[meeting] != kUnknown;
+  message_times_[meeting] = now() - result_.timings.start(source);
   end(source);
-  if (ends.members.size() < 2) {
+  if (ends.size() < 2) {
     return;
   }
-  const OperationId target = ends.members.back();
+  const OperationId target = ends.back();
   if (graph_.operation(source).message.handover == Handover::Rendezvous) {
     end(target);
-  } else if (!was_known && operations_[target.value()].is_ready) {
+  } else if (!was_known && is_ready_[target.value()]) {
     receive(target, meeting);
   }
 }
 
 // Receives a message that has started and is no rendezvous.
 void GraphRun::receive(OperationId id, std::uint32_t meeting) {
-  const std::optional<SimTime>& time = states_[meeting].time;
-  if (time) {
-    const OperationId source = meetings_.meetings[meeting].members.front();
+  if (const SimTime time = message_times_[meeting]; time != kUnknown) {
+    const OperationId source = meetings_.members(meeting).front();
     const bool is_eager = graph_.operation(source).message.handover == Handover::Eager;
-    const SimTime end = timing(is_eager ? source : id).start + *time;
+    const SimTime end = result_.timings.start(is_eager ? source : id) + time;
     simulator_.schedule_at(begin_ + std::max(end, now()), *this,
                            token_of(GraphEvent::End, 0, id.value()));
   }
@@ -352,9 +351,9 @@ void GraphRun::receive(OperationId id, std::uint32_t meeting) {
 
 void GraphRun::list_waits() {
   std::vector<bool> is_listed(graph_.streams().size(), false);
-  for (std::uint32_t id = 0; id < operations_.size(); ++id) {
-    const std::uint32_t stream = graph_.operations()[id].stream.value();
-    if (!operations_[id].has_ended && !is_listed[stream]) {
+  for (std::uint32_t id = 0; id < is_ready_.size(); ++id) {
+    const std::uint32_t stream = graph_.operation(OperationId(id)).stream.value();
+    if (!result_.timings.has_ended(OperationId(id)) && !is_listed[stream]) {
       is_listed[stream] = true;
       result_.waits.push_back(wait_of(OperationId(id)));
     }
@@ -364,18 +363,19 @@ void GraphRun::list_waits() {
 // Returns the wait of the first operation of a stream that has not ended.
 std::string GraphRun::wait_of(OperationId id) const {
   std::string reason = "the network";
-  if (!operations_[id.value()].is_ready) {
+  const GraphOperationKind kind = graph_.operation(id).kind;
+  if (!is_ready_[id.value()]) {
     for (const GraphDependency& dependency : graph_.dependencies()) {
-      if (dependency.after == id && !operations_[dependency.before.value()].has_ended) {
+      if (dependency.after == id && !result_.timings.has_ended(dependency.before)) {
         reason = graph_.describe(dependency.before);
         break;
       }
     }
-  } else if (const auto meeting = meetings_.of_operation[id.value()];
-             meeting && !states_[*meeting].has_started) {
-    const std::vector<OperationId>& members = meetings_.meetings[*meeting].members;
+  } else if (kind != GraphOperationKind::Compute && kind != GraphOperationKind::Host &&
+             !has_started_[meetings_.of(id)]) {
+    const std::span<const OperationId> members = meetings_.members(meetings_.of(id));
     const auto missing = std::find_if(members.begin(), members.end(), [&](OperationId member) {
-      return !operations_[member.value()].is_ready;
+      return !is_ready_[member.value()];
     });
     reason = missing == members.end() ? "a rank that never comes" : graph_.describe(*missing);
   }

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "parallelism/graph/graph_meetings.h"
 #include "parallelism/graph/graph_runner.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "parallelism/graph/operation_graph.h"
@@ -34,33 +37,33 @@ class GraphRun final : private EventHandler {
   void start();
   // `done` is woken with `token` at the instant at which the last operation ends.
   void notify(EventHandler& done, std::uint64_t token);
-  [[nodiscard]] bool has_ended() const { return ended_ == operations_.size(); }
+  [[nodiscard]] bool has_ended() const { return ended_ == is_ready_.size(); }
   // Returns the result when nothing happens any more. Once only.
   [[nodiscard]] GraphResult result();
 
  private:
-  struct OperationState {
-    bool is_ready = false;
-    bool has_ended = false;
-    WorkProgress progress;  // Progress of Compute.
+  // Computation or a call that is under way.
+  struct Computing {
+    OperationId id;
+    WorkProgress progress;
   };
-  struct MeetingState {
-    std::uint32_t ready = 0;
-    bool has_started = false;
-    std::optional<SimTime> time;  // When known; of a call without slowdowns.
+  struct Calling {
+    std::optional<SimTime> time;  // When known, without slowdowns.
     WorkProgress progress;
   };
   struct RankState {
-    std::vector<OperationId> computing;
+    std::vector<Computing> computing;
     std::vector<std::uint32_t> slowing;  // Meetings.
   };
+
+  static constexpr SimTime kUnknown = SimTime::max();
 
   void on_event(std::uint64_t token) override;
   [[nodiscard]] SimTime now() const { return simulator_.now() - begin_; }
   [[nodiscard]] RankState& rank_of(OperationId id) {
     return ranks_[static_cast<std::size_t>(graph_.rank_of(id))];
   }
-  GraphTiming& timing(OperationId id) { return result_.timings[id.value()]; }
+  [[nodiscard]] Computing* find_computing(OperationId id);
   void become_ready(OperationId id);
   [[nodiscard]] bool takes_stream(OperationId id);
   void end(OperationId id);
@@ -87,8 +90,12 @@ class GraphRun final : private EventHandler {
   const GraphRunOptions& options_;
   SimTime begin_;
   GraphMeetings meetings_;
-  std::vector<OperationState> operations_;
-  std::vector<MeetingState> states_;
+  std::vector<bool> is_ready_;  // Indexed by operation.
+  // Indexed by meeting: members that are ready, and times of messages on their way.
+  std::vector<std::uint32_t> come_;
+  std::vector<bool> has_started_;
+  std::vector<SimTime> message_times_;
+  std::map<std::uint32_t, Calling> calling_;  // Indexed by meeting.
   std::vector<RankState> ranks_;
   // Queues by stream of StreamOrder::Ready: what runs, then what waits for it.
   std::vector<std::deque<OperationId>> queues_;

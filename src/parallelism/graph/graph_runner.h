@@ -11,34 +11,21 @@
 // operation the one that it waited for last.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "parallelism/graph/graph_compute.h"
+#include "parallelism/graph/graph_timings.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "parallelism/graph/operation_graph.h"
 #include "sim/simulator.h"
 
 namespace trainyard {
 
-struct GraphTiming {
-  SimTime ready;  // Nothing was left to wait for but its partners.
-  SimTime start;
-  SimTime end;
-  // The operation whose end made it ready; nothing for what is ready at the beginning.
-  std::optional<OperationId> cause;
-  // The member of its meeting whose readiness let it start later; nothing: its own did.
-  std::optional<OperationId> starter;
-  // For Compute: by how much traffic made it longer, and which.
-  SimTime slowed;
-  StepPart slowed_by = StepPart::Data;
-};
-
 struct GraphResult {
-  std::vector<GraphTiming> timings;  // Indexed by operation; zero for those that did not run.
-  SimTime finish;                    // The last end.
+  GraphTimings timings;  // Indexed by operation.
+  SimTime finish;        // The last end.
   // Waits by stream, "rank 0, compute: a waits for rank 1, compute: b"; empty if everything ran.
   std::vector<std::string> waits;
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "parallelism/graph/graph_meetings.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -18,41 +19,6 @@ std::vector<int> all_ranks(int ranks) {
   std::vector<int> all(as_index(ranks));
   std::iota(all.begin(), all.end(), 0);
   return all;
-}
-
-// The dependencies that streams make, then those that were added.
-std::vector<GraphDependency> all_dependencies(const OperationGraph& graph) {
-  std::vector<GraphDependency> all;
-  std::vector<std::optional<OperationId>> last(graph.streams().size());
-  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
-    if (graph.stream_of(OperationId(id)).order != StreamOrder::Listed) {
-      continue;
-    }
-    std::optional<OperationId>& before = last[graph.operations()[id].stream.value()];
-    if (before) {
-      all.push_back({.before = *before, .after = OperationId(id)});
-    }
-    before = OperationId(id);
-  }
-  all.insert(all.end(), graph.dependencies().begin(), graph.dependencies().end());
-  return all;
-}
-
-GraphSuccessors successors_of(const std::vector<GraphDependency>& dependencies,
-                              std::size_t operations) {
-  GraphSuccessors result{.first = std::vector<std::size_t>(operations + 1),
-                         .next = std::vector<OperationId>(dependencies.size()),
-                         .waits = std::vector<std::uint32_t>(operations)};
-  for (const GraphDependency& each : dependencies) {
-    ++result.first[each.before.value() + 1];
-    ++result.waits[each.after.value()];
-  }
-  std::partial_sum(result.first.begin(), result.first.end(), result.first.begin());
-  std::vector<std::size_t> filled(result.first.begin(), result.first.end() - 1);
-  for (const GraphDependency& each : dependencies) {
-    result.next[filled[each.before.value()]++] = each.after;
-  }
-  return result;
 }
 
 class GraphCheck {
@@ -67,8 +33,8 @@ class GraphCheck {
     for (std::uint32_t id = 0; id < graph_.operations().size(); ++id) {
       check_operation(OperationId(id));
     }
-    meetings_ = meetings_of(graph_);
-    for (const GraphMeeting& meeting : meetings_.meetings) {
+    meetings_.emplace(graph_);
+    for (std::uint32_t meeting = 0; meeting < meetings_->size(); ++meeting) {
       check_meeting(meeting);
     }
     check_cycles();
@@ -137,46 +103,48 @@ class GraphCheck {
     }
   }
 
-  void check_meeting(const GraphMeeting& meeting) const {
-    const OperationId first = meeting.members.front();
+  void check_meeting(std::uint32_t meeting) const {
+    const std::span<const OperationId> members = meetings_->members(meeting);
+    const OperationId first = members.front();
     const GraphOperation& operation = graph_.operation(first);
     if (operation.kind == GraphOperationKind::Collective) {
       check_call(meeting);
       return;
     }
-    if (meeting.members.size() < 2) {
+    if (members.size() < 2) {
       const bool sends = operation.kind == GraphOperationKind::Send;
       fail("{}: expected {} of rank {} with tag {}, number {}, found none", graph_.describe(first),
            sends ? "a receive" : "a send", operation.message.peer, operation.message.tag,
-           meeting.number);
+           meeting_number(graph_, first));
     }
     const Bytes sent = operation.message.size;
-    const Bytes received = graph_.operation(meeting.members.back()).message.size;
+    const Bytes received = graph_.operation(members.back()).message.size;
     if (sent != received) {
-      fail("{}: expected {} as {} sends, found {}", graph_.describe(meeting.members.back()),
+      fail("{}: expected {} as {} sends, found {}", graph_.describe(members.back()),
            to_string(sent), graph_.describe(first), to_string(received));
     }
   }
 
-  void check_call(const GraphMeeting& meeting) const {
-    const OperationId first = meeting.members.front();
+  void check_call(std::uint32_t meeting) const {
+    const std::span<const OperationId> members = meetings_->members(meeting);
+    const OperationId first = members.front();
     const GraphCall& call = graph_.operation(first).call;
     const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
-    if (meeting.members.size() < meeting.expected) {
+    if (members.size() < meetings_->expected(graph_, meeting)) {
       for (const int rank : communicator.ranks) {
-        const bool comes = std::any_of(meeting.members.begin(), meeting.members.end(),
+        const bool comes = std::any_of(members.begin(), members.end(),
                                        [&](OperationId id) { return graph_.rank_of(id) == rank; });
         if (!comes && graph_.has_rank(rank)) {
           fail("communicator {}: expected call {} of every rank, as {}, found none of rank {}",
-               communicator.name, meeting.number, graph_.describe(first), rank);
+               communicator.name, meeting_number(graph_, first), graph_.describe(first), rank);
         }
       }
     }
-    for (const OperationId id : meeting.members) {
+    for (const OperationId id : members) {
       const GraphCall& other = graph_.operation(id).call;
       if (!(other == call)) {
         fail("communicator {}: call {}: expected {} of {} as {}, found {} of {}: {}",
-             communicator.name, meeting.number, text_of(call), to_string(call.size),
+             communicator.name, meeting_number(graph_, first), text_of(call), to_string(call.size),
              graph_.describe(first), text_of(other), to_string(other.size), graph_.describe(id));
       }
     }
@@ -187,59 +155,97 @@ class GraphCheck {
     return call.times == 1 ? name : fmt::format("{} times {}", call.times, name);
   }
 
-  // Takes away, again and again, what waits for nothing; what meets is taken away together.
+  // Returns whether the sender of a message goes on without the receiver.
+  [[nodiscard]] bool is_sent_ahead(OperationId id) const {
+    const GraphOperation& operation = graph_.operation(id);
+    return operation.kind == GraphOperationKind::Send &&
+           operation.message.handover != Handover::Rendezvous;
+  }
+
+  // Returns those that begin together with the operation: it alone, unless it meets others.
+  [[nodiscard]] std::span<const OperationId> together_with(const OperationId& id) const {
+    const GraphOperationKind kind = graph_.operation(id).kind;
+    if (kind == GraphOperationKind::Compute || kind == GraphOperationKind::Host) {
+      return {&id, 1};
+    }
+    const std::span<const OperationId> members = meetings_->members(meetings_->of(id));
+    return is_sent_ahead(members.front()) ? std::span<const OperationId>{&id, 1} : members;
+  }
+
+  // Takes away, again and again, what waits for nothing; what meets is taken away together, as the
+  // first of it.
   void check_cycles() {
-    const std::size_t count = graph_.operations().size();
-    std::vector<std::uint32_t> node(count);  // Indexed by operation.
-    std::iota(node.begin(), node.end(), 0U);
-    std::vector<GraphDependency> edges = all_dependencies(graph_);
-    for (const GraphMeeting& meeting : meetings_.meetings) {
-      const OperationId first = meeting.members.front();
-      const GraphOperation& operation = graph_.operation(first);
-      if (operation.kind == GraphOperationKind::Send &&
-          operation.message.handover != Handover::Rendezvous) {
-        edges.push_back({.before = first, .after = meeting.members.back()});
+    GraphSuccessors left = successors_of(graph_);
+    const auto count = static_cast<std::uint32_t>(left.waits.size());
+    std::size_t still = 0;
+    for (std::uint32_t meeting = 0; meeting < meetings_->size(); ++meeting) {
+      const std::span<const OperationId> members = meetings_->members(meeting);
+      if (is_sent_ahead(members.front())) {
+        ++left.waits[members.back().value()];
         continue;
       }
-      for (const OperationId id : meeting.members) {
-        node[id.value()] = first.value();
+      for (const OperationId id : members.subspan(1)) {
+        left.waits[members.front().value()] += std::exchange(left.waits[id.value()], 0U);
       }
     }
-    for (GraphDependency& edge : edges) {
-      edge = {.before = OperationId(node[edge.before.value()]),
-              .after = OperationId(node[edge.after.value()])};
-    }
-    std::sort(edges.begin(), edges.end(), [](const GraphDependency& a, const GraphDependency& b) {
-      return std::tie(a.before, a.after) < std::tie(b.before, b.after);
-    });
-    GraphSuccessors left = successors_of(edges, count);
-    std::vector<std::uint32_t> free;
-    for (std::uint32_t id = 0; id < count; ++id) {
-      if (left.waits[id] == 0) {
-        free.push_back(id);
-      }
-    }
-    while (!free.empty()) {
-      const std::uint32_t id = free.back();
-      free.pop_back();
-      for (std::size_t edge = left.first[id]; edge < left.first[id + 1]; ++edge) {
-        const std::uint32_t after = left.next[edge].value();
-        if (--left.waits[after] == 0) {
-          free.push_back(after);
+    std::vector<OperationId> free;
+    for (std::uint32_t index = 0; index < count; ++index) {
+      const OperationId id(index);
+      if (together_with(id).front() == id) {
+        ++still;
+        if (left.waits[index] == 0) {
+          free.push_back(id);
         }
       }
     }
-    if (std::any_of(left.waits.begin(), left.waits.end(), [](auto waits) { return waits > 0; })) {
-      complain_of_cycle(edges, left.waits);
+    const auto take_away = [&](OperationId after) {
+      const OperationId first = together_with(after).front();
+      if (--left.waits[first.value()] == 0) {
+        free.push_back(first);
+      }
+    };
+    while (!free.empty()) {
+      const OperationId first = free.back();
+      free.pop_back();
+      --still;
+      for (const OperationId id : together_with(first)) {
+        std::for_each(left.next.begin() + left.first[id.value()],
+                      left.next.begin() + left.first[id.value() + 1], take_away);
+      }
+      if (is_sent_ahead(first)) {
+        take_away(meetings_->members(meetings_->of(first)).back());
+      }
+    }
+    if (still > 0) {
+      complain_of_cycle(left.waits);
     }
   }
 
+  // Lists who waits for whom, where what meets is one, in the order of its first members.
+  [[nodiscard]] std::vector<GraphDependency> all_waits() const {
+    std::vector<GraphDependency> waits;
+    const auto add = [&](OperationId before, OperationId after) {
+      waits.push_back(
+          {.before = together_with(before).front(), .after = together_with(after).front()});
+    };
+    for_each_wait(graph_, add);
+    for (std::uint32_t meeting = 0; meeting < meetings_->size(); ++meeting) {
+      const std::span<const OperationId> members = meetings_->members(meeting);
+      if (is_sent_ahead(members.front())) {
+        add(members.front(), members.back());
+      }
+    }
+    std::sort(waits.begin(), waits.end(), [](const GraphDependency& a, const GraphDependency& b) {
+      return std::tie(a.before, a.after) < std::tie(b.before, b.after);
+    });
+    return waits;
+  }
+
   // Goes from what waits to what it waits for until something comes again.
-  [[noreturn]] void complain_of_cycle(const std::vector<GraphDependency>& edges,
-                                      const std::vector<std::uint32_t>& waits) const {
+  [[noreturn]] void complain_of_cycle(const std::vector<std::uint32_t>& waits) const {
     std::vector<std::optional<OperationId>> before(waits.size());
     std::optional<OperationId> at;
-    for (const GraphDependency& edge : edges) {
+    for (const GraphDependency& edge : all_waits()) {
       if (waits[edge.before.value()] > 0 && waits[edge.after.value()] > 0) {
         before[edge.after.value()] = edge.before;
         at = edge.after;
@@ -266,7 +272,7 @@ class GraphCheck {
 
   const OperationGraph& graph_;
   std::string_view place_;
-  GraphMeetings meetings_;
+  std::optional<GraphMeetings> meetings_;
 };
 
 }  // namespace
@@ -304,61 +310,108 @@ std::uint32_t OperationGraph::add_mix(const StepParts& parts) {
   return static_cast<std::uint32_t>(mixes_.size() - 1);
 }
 
-OperationId OperationGraph::add(GraphOperation operation, std::string_view name) {
+NameId OperationGraph::add_name(std::string_view text) {
+  return NameId(names_.add(text));
+}
+
+OperationId OperationGraph::add(const GraphOperation& operation) {
   CHECK(operation.stream.value() < streams_.size(), "a stream of this graph");
   CHECK(streams_[operation.stream.value()].order != StreamOrder::Ready ||
             operation.kind == GraphOperationKind::Compute ||
             operation.kind == GraphOperationKind::Host,
         "what meets others does not hold a stream that has no order of its own");
-  auto found = name_ids_.find(name);
-  if (found == name_ids_.end()) {
-    found = name_ids_.emplace(name, static_cast<std::uint32_t>(names_.size())).first;
-    names_.emplace_back(name);
+  Packed packed{.kind = operation.kind,
+                .part = operation.part,
+                .handover = operation.message.handover,
+                .has_mix = operation.mix.has_value(),
+                .stream = operation.stream,
+                .name = operation.name,
+                .index = static_cast<std::uint32_t>(operation.message.peer),
+                .tag = operation.message.tag,
+                .amount = operation.message.size.count()};
+  if (operation.kind == GraphOperationKind::Collective) {
+    const auto added = call_ids_.emplace(operation.call, calls_.size());
+    if (added.second) {
+      calls_.push_back(operation.call);
+    }
+    packed.index = added.first->second;
+  } else if (operation.kind == GraphOperationKind::Compute ||
+             operation.kind == GraphOperationKind::Host) {
+    packed.index = operation.mix.value_or(0);
+    packed.amount = operation.time.picoseconds();
   }
-  operation.name = found->second;
-  operations_.push_back(operation);
+  operations_.push_back(packed);
   return OperationId(static_cast<std::uint32_t>(operations_.size() - 1));
 }
 
 OperationId OperationGraph::add_compute(StreamId stream, std::string_view name, StepPart part,
                                         SimTime time) {
-  return add({.kind = GraphOperationKind::Compute, .part = part, .stream = stream, .time = time},
-             name);
+  return add_compute(stream, GraphName{.text = add_name(name)}, part, time);
+}
+
+OperationId OperationGraph::add_compute(StreamId stream, GraphName name, StepPart part,
+                                        SimTime time) {
+  return add({.kind = GraphOperationKind::Compute,
+              .part = part,
+              .stream = stream,
+              .name = name,
+              .time = time});
 }
 
 OperationId OperationGraph::add_compute(StreamId stream, std::string_view name, std::uint32_t mix) {
   CHECK(mix < mixes_.size(), "a mix of this graph");
   return add({.kind = GraphOperationKind::Compute,
               .stream = stream,
+              .name = {.text = add_name(name)},
               .time = mixes_[mix].total(),
-              .mix = mix},
-             name);
+              .mix = mix});
 }
 
 OperationId OperationGraph::add_host(StreamId stream, std::string_view name, StepPart part,
                                      SimTime time) {
-  return add({.kind = GraphOperationKind::Host, .part = part, .stream = stream, .time = time},
-             name);
+  return add({.kind = GraphOperationKind::Host,
+              .part = part,
+              .stream = stream,
+              .name = {.text = add_name(name)},
+              .time = time});
 }
 
 OperationId OperationGraph::add_collective(StreamId stream, std::string_view name, StepPart part,
                                            const GraphCall& call) {
   CHECK(call.communicator.value() < communicators_.size(), "a communicator of this graph");
-  return add({.kind = GraphOperationKind::Collective, .part = part, .stream = stream, .call = call},
-             name);
+  return add({.kind = GraphOperationKind::Collective,
+              .part = part,
+              .stream = stream,
+              .name = {.text = add_name(name)},
+              .call = call});
 }
 
 OperationId OperationGraph::add_send(StreamId stream, std::string_view name, StepPart part,
                                      const GraphMessage& message) {
-  return add({.kind = GraphOperationKind::Send, .part = part, .stream = stream, .message = message},
-             name);
+  return add_send(stream, GraphName{.text = add_name(name)}, part, message);
+}
+
+OperationId OperationGraph::add_send(StreamId stream, GraphName name, StepPart part,
+                                     const GraphMessage& message) {
+  return add({.kind = GraphOperationKind::Send,
+              .part = part,
+              .stream = stream,
+              .name = name,
+              .message = message});
 }
 
 OperationId OperationGraph::add_receive(StreamId stream, std::string_view name, StepPart part,
                                         const GraphMessage& message) {
-  return add(
-      {.kind = GraphOperationKind::Receive, .part = part, .stream = stream, .message = message},
-      name);
+  return add_receive(stream, GraphName{.text = add_name(name)}, part, message);
+}
+
+OperationId OperationGraph::add_receive(StreamId stream, GraphName name, StepPart part,
+                                        const GraphMessage& message) {
+  return add({.kind = GraphOperationKind::Receive,
+              .part = part,
+              .stream = stream,
+              .name = name,
+              .message = message});
 }
 
 void OperationGraph::add_dependency(OperationId before, OperationId after) {
@@ -367,65 +420,15 @@ void OperationGraph::add_dependency(OperationId before, OperationId after) {
   dependencies_.push_back({.before = before, .after = after});
 }
 
+std::string OperationGraph::name_of(OperationId id) const {
+  const GraphName& name = operations_[id.value()].name;
+  const std::string text(names_[name.text.value()]);
+  return name.number == 0 ? text : text + std::to_string(name.number);
+}
+
 std::string OperationGraph::describe(OperationId id) const {
-  const GraphStream& stream = streams_[operation(id).stream.value()];
+  const GraphStream& stream = stream_of(id);
   return fmt::format("rank {}, {}: {}", stream.rank, stream.name, name_of(id));
-}
-
-GraphMeetings meetings_of(const OperationGraph& graph) {
-  GraphMeetings result;
-  result.of_operation.resize(graph.operations().size());
-  std::vector<std::size_t> present(graph.communicators().size());  // Members.
-  for (std::size_t index = 0; index < present.size(); ++index) {
-    const std::vector<int>& ranks = graph.communicators()[index].ranks;
-    present[index] = static_cast<std::size_t>(
-        std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return graph.has_rank(rank); }));
-  }
-  // Calls by communicator; how many a rank has made of it; messages by their ends and tag.
-  std::vector<std::vector<std::uint32_t>> calls(present.size());
-  std::map<std::pair<std::uint32_t, int>, std::uint32_t> made;
-  struct Channel {
-    std::vector<std::uint32_t> messages;
-    std::uint32_t sends = 0;
-    std::uint32_t receives = 0;
-  };
-  std::map<std::tuple<int, int, std::uint32_t>, Channel> channels;
-  const auto join = [&](std::vector<std::uint32_t>& list, std::uint32_t number,
-                        std::size_t expected) -> GraphMeeting& {
-    while (list.size() <= number) {
-      list.push_back(static_cast<std::uint32_t>(result.meetings.size()));
-      result.meetings.push_back(
-          {.members = {}, .expected = expected, .number = static_cast<int>(list.size() - 1)});
-    }
-    return result.meetings[list[number]];
-  };
-  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
-    const GraphOperation& operation = graph.operations()[id];
-    const int rank = graph.rank_of(OperationId(id));
-    if (operation.kind == GraphOperationKind::Collective) {
-      const std::uint32_t communicator = operation.call.communicator.value();
-      const std::uint32_t number = made[{communicator, rank}]++;
-      GraphMeeting& meeting = join(calls[communicator], number, present[communicator]);
-      meeting.members.emplace_back(id);
-      result.of_operation[id] = calls[communicator][number];
-    } else if (operation.kind == GraphOperationKind::Send ||
-               operation.kind == GraphOperationKind::Receive) {
-      const bool sends = operation.kind == GraphOperationKind::Send;
-      const int peer = operation.message.peer;
-      Channel& channel =
-          channels[{sends ? rank : peer, sends ? peer : rank, operation.message.tag}];
-      const std::uint32_t number = sends ? channel.sends++ : channel.receives++;
-      GraphMeeting& meeting = join(channel.messages, number, 2);
-      meeting.members.insert(sends ? meeting.members.begin() : meeting.members.end(),
-                             OperationId(id));
-      result.of_operation[id] = channel.messages[number];
-    }
-  }
-  return result;
-}
-
-GraphSuccessors successors_of(const OperationGraph& graph) {
-  return successors_of(all_dependencies(graph), graph.operations().size());
 }
 
 void check(const OperationGraph& graph, std::string_view place) {

@@ -16,7 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "collectives/schedule/operation.h"
+#include "parallelism/graph/name_table.h"
 #include "parallelism/operators/step_parts.h"
 #include "sim/ids.h"
 #include "sim/units.h"
@@ -34,6 +35,7 @@ namespace trainyard {
 using OperationId = Id<struct GraphOperationTag>;
 using StreamId = Id<struct GraphStreamTag>;
 using CommunicatorId = Id<struct GraphCommunicatorTag>;
+using NameId = Id<struct GraphNameTag>;
 
 enum class GraphOperationKind : std::uint8_t {
   Compute,  // Computation of the GPU.
@@ -84,7 +86,7 @@ struct GraphCall {
   // While computation runs beside it on a rank, both take 1 + this / 10^6 of their time.
   std::int32_t slowdown_ppm = 0;
 
-  bool operator==(const GraphCall&) const = default;
+  auto operator<=>(const GraphCall&) const = default;
 };
 
 // One end of a message.
@@ -95,12 +97,19 @@ struct GraphMessage {
   Handover handover = Handover::Buffered;
 };
 
+// A text, and after it a number unless that is zero: operations of traces, which are millions,
+// differ in nothing but the line or the id that they stand at.
+struct GraphName {
+  NameId text;
+  std::uint32_t number = 0;
+};
+
 struct GraphOperation {
   GraphOperationKind kind = GraphOperationKind::Compute;
   StepPart part = StepPart::Linear;  // Part that its time is counted as.
   StreamId stream;
-  std::uint32_t name = 0;  // OperationGraph::name().
-  SimTime time = {};       // Time of Compute and Host.
+  GraphName name = {};
+  SimTime time = {};  // Time of Compute and Host.
   // For Compute: parts that `time` is made of, instead of `part`.
   std::optional<std::uint32_t> mix = {};
   GraphCall call = {};        // Call of Collective.
@@ -110,6 +119,47 @@ struct GraphOperation {
 struct GraphDependency {
   OperationId before;
   OperationId after;
+};
+
+class OperationGraph;
+
+// The operations of a graph in the order in which they were added, each put together when it is
+// asked for.
+class GraphOperations {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = GraphOperation;
+    using difference_type = std::ptrdiff_t;
+    using reference = GraphOperation;
+    using pointer = void;
+
+    Iterator() = default;
+    Iterator(const OperationGraph* graph, std::uint32_t index) : graph_(graph), index_(index) {}
+    inline GraphOperation operator*() const;
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    Iterator operator++(int) { return {graph_, index_++}; }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const OperationGraph* graph_ = nullptr;
+    std::uint32_t index_ = 0;
+  };
+
+  GraphOperations(const OperationGraph& graph, std::size_t size) : graph_(&graph), size_(size) {}
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] inline GraphOperation operator[](std::size_t index) const;
+  [[nodiscard]] Iterator begin() const { return {graph_, 0}; }
+  [[nodiscard]] Iterator end() const { return {graph_, static_cast<std::uint32_t>(size_)}; }
+
+ private:
+  const OperationGraph* graph_;
+  std::size_t size_;
 };
 
 class OperationGraph {
@@ -126,14 +176,21 @@ class OperationGraph {
   // Parts of computation that operations are made of, for add_compute.
   std::uint32_t add_mix(const StepParts& parts);
 
+  // Equal texts are one.
+  NameId add_name(std::string_view text);
+
   OperationId add_compute(StreamId stream, std::string_view name, StepPart part, SimTime time);
+  OperationId add_compute(StreamId stream, GraphName name, StepPart part, SimTime time);
   OperationId add_compute(StreamId stream, std::string_view name, std::uint32_t mix);
   OperationId add_host(StreamId stream, std::string_view name, StepPart part, SimTime time);
   OperationId add_collective(StreamId stream, std::string_view name, StepPart part,
                              const GraphCall& call);
   OperationId add_send(StreamId stream, std::string_view name, StepPart part,
                        const GraphMessage& message);
+  OperationId add_send(StreamId stream, GraphName name, StepPart part, const GraphMessage& message);
   OperationId add_receive(StreamId stream, std::string_view name, StepPart part,
+                          const GraphMessage& message);
+  OperationId add_receive(StreamId stream, GraphName name, StepPart part,
                           const GraphMessage& message);
   // Adds a dependency between any two operations; those of one stream that runs as listed need
   // none.
@@ -146,66 +203,83 @@ class OperationGraph {
   [[nodiscard]] bool has_rank(int rank) const;
   [[nodiscard]] std::span<const GraphStream> streams() const { return streams_; }
   [[nodiscard]] std::span<const GraphCommunicator> communicators() const { return communicators_; }
-  [[nodiscard]] std::span<const GraphOperation> operations() const { return operations_; }
+  [[nodiscard]] GraphOperations operations() const { return {*this, operations_.size()}; }
   [[nodiscard]] std::span<const GraphDependency> dependencies() const { return dependencies_; }
   [[nodiscard]] std::span<const StepParts> mixes() const { return mixes_; }
 
-  [[nodiscard]] const GraphOperation& operation(OperationId id) const {
-    return operations_[id.value()];
+  [[nodiscard]] GraphOperation operation(OperationId id) const {
+    return unpacked(operations_[id.value()]);
   }
   [[nodiscard]] const GraphStream& stream_of(OperationId id) const {
-    return streams_[operation(id).stream.value()];
+    return streams_[operations_[id.value()].stream.value()];
   }
   [[nodiscard]] int rank_of(OperationId id) const { return stream_of(id).rank; }
-  [[nodiscard]] const std::string& name_of(OperationId id) const {
-    return names_[operation(id).name];
-  }
+  [[nodiscard]] std::string name_of(OperationId id) const;
   // "rank 3, tensor: all_reduce of layer 7": how messages name an operation.
   [[nodiscard]] std::string describe(OperationId id) const;
 
  private:
-  OperationId add(GraphOperation operation, std::string_view name);
+  // Holds an operation in 32 bytes, as traces have millions of them.
+  struct Packed {
+    GraphOperationKind kind;
+    StepPart part;
+    Handover handover;  // Handover of a message.
+    bool has_mix;
+    StreamId stream;
+    GraphName name;
+    std::uint32_t index;  // Mix of Compute, call of Collective, peer of messages.
+    std::uint32_t tag;    // Tag of a message.
+    std::int64_t amount;  // Picoseconds of Compute and Host, bytes of messages.
+  };
+  static_assert(sizeof(Packed) == 32);
+
+  OperationId add(const GraphOperation& operation);
+  [[nodiscard]] GraphOperation unpacked(const Packed& packed) const;
 
   int ranks_;
   bool is_folded_;
   std::vector<int> present_;
   std::vector<GraphStream> streams_;
   std::vector<GraphCommunicator> communicators_;
-  std::vector<GraphOperation> operations_;
+  std::vector<Packed> operations_;
   std::vector<GraphDependency> dependencies_;
   std::vector<StepParts> mixes_;
-  std::vector<std::string> names_;
-  std::map<std::string, std::uint32_t, std::less<>> name_ids_;
+  std::vector<GraphCall> calls_;
+  std::map<GraphCall, std::uint32_t> call_ids_;
+  NameTable names_;
 };
 
-// An event on several ranks at once: a call of a communicator, or a message.
-struct GraphMeeting {
-  // For a call those that make it, in the order in which they were added; for a message the send,
-  // then the receive.
-  std::vector<OperationId> members;
-  std::size_t expected = 0;  // Members, where nobody is missing.
-  // Number of its kind for that communicator, or for the two ends and the tag.
-  int number = 0;
-};
+inline GraphOperation OperationGraph::unpacked(const Packed& packed) const {
+  GraphOperation operation{
+      .kind = packed.kind, .part = packed.part, .stream = packed.stream, .name = packed.name};
+  switch (packed.kind) {
+    case GraphOperationKind::Compute:
+    case GraphOperationKind::Host:
+      operation.time = SimTime(packed.amount);
+      if (packed.has_mix) {
+        operation.mix = packed.index;
+      }
+      break;
+    case GraphOperationKind::Collective:
+      operation.call = calls_[packed.index];
+      break;
+    case GraphOperationKind::Send:
+    case GraphOperationKind::Receive:
+      operation.message = {.peer = static_cast<int>(packed.index),
+                           .size = Bytes(packed.amount),
+                           .tag = packed.tag,
+                           .handover = packed.handover};
+      break;
+  }
+  return operation;
+}
 
-struct GraphMeetings {
-  std::vector<GraphMeeting> meetings;
-  // The meeting of each operation; nothing for Compute and Host.
-  std::vector<std::optional<std::uint32_t>> of_operation;
-};
-
-// Pairs up calls and messages by their numbers. Meetings in which somebody is missing are in it.
-[[nodiscard]] GraphMeetings meetings_of(const OperationGraph& graph);
-
-// Lists which operations wait for which, by their streams and dependencies.
-struct GraphSuccessors {
-  // The operations that wait for operation i: next[first[i]] to next[first[i + 1] - 1], the one on
-  // its stream first.
-  std::vector<std::size_t> first;
-  std::vector<OperationId> next;
-  std::vector<std::uint32_t> waits;  // Number of operations that each operation waits for.
-};
-[[nodiscard]] GraphSuccessors successors_of(const OperationGraph& graph);
+inline GraphOperation GraphOperations::operator[](std::size_t index) const {
+  return graph_->operation(OperationId(static_cast<std::uint32_t>(index)));
+}
+inline GraphOperation GraphOperations::Iterator::operator*() const {
+  return graph_->operation(OperationId(index_));
+}
 
 // Throws ConfigError, one line that begins with `place`, unless: ranks and members are in range and
 // different; every call of a communicator is made by all its members in the graph, with the same

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "parallelism/graph/name_table.h"
+#include "parallelism/workload/imported_lines.h"
 #include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
@@ -18,20 +21,38 @@ namespace {
 constexpr std::int64_t kMaxCpus = 255;  // A byte in the binary form.
 constexpr std::int64_t kMaxGoalTag = 0xffff'fffe;
 
-// A line in words, of which ':', '{' and '}' are words of their own.
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (const std::string_view blank_free : imported_words(line)) {
-    std::string_view rest = blank_free;
-    while (!rest.empty()) {
-      const std::size_t mark = rest.find_first_of(":{}");
-      const std::size_t end = mark == 0 ? 1 : std::min(mark, rest.size());
-      words.push_back(rest.substr(0, end));
-      rest.remove_prefix(end);
+// The words of a line, one after the other; ':', '{' and '}' are words of their own.
+class LineWords {
+ public:
+  explicit LineWords(std::string_view line) : rest_(line) { advance(); }
+
+  // The present word; empty at the end of the line.
+  [[nodiscard]] std::string_view peek() const { return word_; }
+  void advance() {
+    const char* at = rest_.data();
+    const char* const end = at + rest_.size();
+    while (at != end && (*at == ' ' || *at == '\t' || *at == '\r')) {
+      ++at;
     }
+    const char* const begin = at;
+    while (at != end && !ends_word(*at)) {
+      ++at;
+    }
+    if (at == begin && at != end) {
+      ++at;
+    }
+    word_ = {begin, static_cast<std::size_t>(at - begin)};
+    rest_ = {at, static_cast<std::size_t>(end - at)};
   }
-  return words;
-}
+
+ private:
+  static bool ends_word(char c) {
+    return c == ' ' || c == ':' || c == '\t' || c == '\r' || c == '{' || c == '}';
+  }
+
+  std::string_view rest_;
+  std::string_view word_;
+};
 
 bool is_label(std::string_view word) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -45,12 +66,11 @@ class GoalReader {
   GoalReader(const ImportedFile& file, int gpus) : file_(file), gpus_(gpus) {}
 
   ImportedWorkload read() {
-    std::string_view rest = file_.text;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
+    ImportedLines lines(file_);
+    while (const std::optional<std::string_view> line = lines.next()) {
       ++line_;
-      read_line(without_comments(rest.substr(0, end)));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+      const bool is_plain = !in_comment_ && line->find('/') == std::string_view::npos;
+      read_line(is_plain ? *line : without_comments(*line));
     }
     if (rank_) {
       fail("\"}\" after rank " + std::to_string(*rank_), "the end of the file");
@@ -76,10 +96,16 @@ class GoalReader {
 
  private:
   struct Requirement {
-    std::string after;
-    std::string before;
-    bool at_start = false;
-    int line = 0;
+    std::uint32_t after;  // Labels.
+    std::uint32_t before;
+    bool at_start;
+    int line;
+  };
+  // A label, which blocks of several ranks may have.
+  struct Label {
+    std::optional<NameId> name;  // "l1, line ", as operations are called.
+    std::optional<int> rank;     // The last rank with it, and its operation there.
+    OperationId operation;
   };
 
   [[nodiscard]] std::string place() const { return fmt::format("{}:{}", file_.name, line_); }
@@ -88,8 +114,9 @@ class GoalReader {
   }
 
   // Comments of a line end with it; others may go on.
-  std::string without_comments(std::string_view line) {
-    std::string text;
+  std::string_view without_comments(std::string_view line) {
+    std::string& text = uncommented_;
+    text.clear();
     while (!line.empty()) {
       if (in_comment_) {
         const std::size_t end = line.find("*/");
@@ -111,32 +138,37 @@ class GoalReader {
 
   // The next word of the line, which must be there.
   std::string_view next(std::string_view expected) {
-    if (at_ == words_.size()) {
+    const std::string_view word = words_.peek();
+    if (word.empty()) {
       fail(expected, "the end of the line");
     }
-    return words_[at_++];
+    words_.advance();
+    return word;
   }
   void take(std::string_view word) {
-    const std::string_view found = next(fmt::format("\"{}\"", word));
-    if (found != word) {
-      fail(fmt::format("\"{}\"", word), in_quotes(found));
+    if (const std::string_view found = words_.peek(); found != word) {
+      fail(fmt::format("\"{}\"", word), found.empty() ? "the end of the line" : in_quotes(found));
     }
+    words_.advance();
+  }
+  [[nodiscard]] bool is_statement_over() const {
+    return words_.peek().empty() || words_.peek() == "}";
   }
   std::int64_t number(std::string_view what, std::int64_t max) {
-    const std::string expected = fmt::format("{}, from 0 to {}", what, max);
-    const std::string_view word = next(expected);
+    const std::string_view word = words_.peek();
     const std::optional<std::int64_t> value = imported_number(word, max);
     if (!value) {
-      fail(expected, in_quotes(word));
+      fail(fmt::format("{}, from 0 to {}", what, max),
+           word.empty() ? "the end of the line" : in_quotes(word));
     }
+    words_.advance();
     return *value;
   }
 
-  void read_line(const std::string& text) {
-    words_ = words_of(text);
-    at_ = 0;
-    while (at_ < words_.size()) {
-      const std::string_view word = words_[at_];
+  void read_line(std::string_view text) {
+    words_ = LineWords(text);
+    while (!words_.peek().empty()) {
+      const std::string_view word = words_.peek();
       if (word == "num_ranks") {
         read_ranks();
       } else if (!workload_) {
@@ -144,7 +176,7 @@ class GoalReader {
       } else if (!rank_) {
         open_block();
       } else if (word == "}") {
-        ++at_;
+        words_.advance();
         close_block();
       } else {
         read_statement();
@@ -156,7 +188,7 @@ class GoalReader {
     if (workload_) {
       fail("num_ranks once", "it again");
     }
-    ++at_;
+    words_.advance();
     const std::int64_t ranks = number("a number of ranks", 1'000'000'000);
     if (ranks < 1 || ranks > gpus_) {
       fail(fmt::format("ranks from 1 to the {} GPUs of the cluster", gpus_), std::to_string(ranks));
@@ -174,8 +206,7 @@ class GoalReader {
     }
     blocks_[static_cast<std::size_t>(*rank_)] = true;
     take("{");
-    streams_.clear();
-    labels_.clear();
+    streams_ = {};
     requirements_.clear();
   }
 
@@ -186,7 +217,10 @@ class GoalReader {
   void read_statement() {
     const std::string_view word = next("a statement");
     if (word == "calc" || word == "send" || word == "recv") {
-      add_operation(word, "");
+      add_operation(word, line_name(word == "calc"   ? calc_name_
+                                    : word == "send" ? send_name_
+                                                     : receive_name_,
+                                    word, " of line "));
       return;
     }
     if (!is_label(word)) {
@@ -198,51 +232,71 @@ class GoalReader {
       if (kind != "calc" && kind != "send" && kind != "recv") {
         fail("calc, send or recv", in_quotes(kind));
       }
-      add_operation(kind, word);
+      const std::uint32_t label = label_of(word);
+      const OperationId id = add_operation(kind, line_name(labels_[label].name, word, ", line "));
+      if (labels_[label].rank == rank_) {
+        fail("a label that is new", in_quotes(label_names_[label]));
+      }
+      labels_[label].rank = rank_;
+      labels_[label].operation = id;
     } else if (verb == "requires" || verb == "irequires") {
       const std::string_view before = next("a label");
-      requirements_.push_back({.after = std::string(word),
-                               .before = std::string(before),
+      requirements_.push_back({.after = label_of(word),
+                               .before = label_of(before),
                                .at_start = verb == "irequires",
                                .line = line_});
     } else {
       fail("\":\", requires or irequires", in_quotes(verb));
     }
-    if (at_ < words_.size() && words_[at_] != "}") {
-      fail("the end of the line", in_quotes(words_[at_]));
+    if (!is_statement_over()) {
+      fail("the end of the line", in_quotes(words_.peek()));
     }
   }
 
-  void add_operation(std::string_view kind, std::string_view label) {
-    const std::string name = label.empty() ? fmt::format("{} of line {}", kind, line_)
-                                           : fmt::format("{}, line {}", label, line_);
-    const OperationId id = kind == "calc" ? add_calc(name) : add_message(kind == "send", name);
-    if (!label.empty() && !labels_.emplace(label, id).second) {
-      fail("a label that is new", in_quotes(label));
+  std::uint32_t label_of(std::string_view word) {
+    const std::uint32_t label = label_names_.add(word);
+    if (label == labels_.size()) {
+      labels_.emplace_back();
     }
+    return label;
   }
 
-  OperationId add_calc(const std::string& name) {
+  // The name of an operation of this line, whose text is made once.
+  GraphName line_name(std::optional<NameId>& text, std::string_view word, std::string_view line) {
+    if (!text) {
+      text = workload_->graph.add_name(std::string(word).append(line));
+    }
+    return {.text = *text, .number = static_cast<std::uint32_t>(line_)};
+  }
+
+  OperationId add_operation(std::string_view kind, GraphName name) {
+    return kind == "calc" ? add_calc(name) : add_message(kind == "send", name);
+  }
+
+  OperationId add_calc(GraphName name) {
     const std::int64_t count = number("nanoseconds", std::numeric_limits<std::int64_t>::max());
-    const SimTime time = times_.add(count, nanoseconds(1), place(), "calc");
-    std::int64_t cpu = 0;
-    if (at_ < words_.size() && words_[at_] == "cpu") {
-      ++at_;
-      cpu = number("a cpu", kMaxCpus);
+    const SimTime time = times_.add(
+        count, nanoseconds(1), [&] { return place(); }, "calc");
+    std::size_t cpu = 0;
+    if (words_.peek() == "cpu") {
+      words_.advance();
+      cpu = static_cast<std::size_t>(number("a cpu", kMaxCpus));
     }
-    return workload_->graph.add_compute(stream(fmt::format("cpu {}", cpu), StreamOrder::Ready),
-                                        name, StepPart::Linear, time);
+    if (!streams_.cpus[cpu]) {
+      streams_.cpus[cpu] =
+          workload_->graph.add_stream(*rank_, fmt::format("cpu {}", cpu), StreamOrder::Ready);
+    }
+    return workload_->graph.add_compute(*streams_.cpus[cpu], name, StepPart::Linear, time);
   }
 
-  StreamId stream(const std::string& name, StreamOrder order) {
-    const auto [entry, is_new] = streams_.try_emplace(name);
-    if (is_new) {
-      entry->second = workload_->graph.add_stream(*rank_, name, order);
+  StreamId stream(std::optional<StreamId>& known, const char* name) {
+    if (!known) {
+      known = workload_->graph.add_stream(*rank_, name, StreamOrder::Free);
     }
-    return entry->second;
+    return *known;
   }
 
-  OperationId add_message(bool sends, const std::string& name) {
+  OperationId add_message(bool sends, GraphName name) {
     // The unit stands with the number or after it.
     const std::string_view word = next("a size such as 64b");
     const bool has_unit = word.back() == 'b';
@@ -261,13 +315,13 @@ class GoalReader {
       fail("another rank", fmt::format("rank {} itself", message.peer));
     }
     bool is_placed = false;
-    while (at_ < words_.size() && words_[at_] != "}") {
-      const std::string_view key = words_[at_++];
+    while (!is_statement_over()) {
+      const std::string_view key = next("a key");
       if (key == "tag") {
         check_wildcard("a tag");
         message.tag = static_cast<std::uint32_t>(number("a tag", kMaxGoalTag));
       } else if (key == "cpu" || key == "nic") {
-        (void)number(fmt::format("a {}", key), kMaxCpus);
+        (void)number(key == "cpu" ? "a cpu" : "a nic", kMaxCpus);
         is_placed = true;
       } else {
         fail("tag, cpu, nic or the end of the line", in_quotes(key));
@@ -275,25 +329,24 @@ class GoalReader {
     }
     placed_ += is_placed ? 1 : 0;
     OperationGraph& graph = workload_->graph;
-    const StreamId on = stream(sends ? "send" : "receive", StreamOrder::Free);
-    return sends ? graph.add_send(on, name, StepPart::Pipeline, message)
-                 : graph.add_receive(on, name, StepPart::Pipeline, message);
+    return sends ? graph.add_send(stream(streams_.send, "send"), name, StepPart::Pipeline, message)
+                 : graph.add_receive(stream(streams_.receive, "receive"), name, StepPart::Pipeline,
+                                     message);
   }
 
   void check_wildcard(std::string_view what) const {
-    if (at_ < words_.size() && words_[at_] == "-1") {
+    if (words_.peek() == "-1") {
       fail(fmt::format("{}, as which messages meet must be known before the run", what),
            "-1, which represents any");
     }
   }
 
-  [[nodiscard]] OperationId operation_of(const std::string& label, int line) const {
-    const auto found = labels_.find(label);
-    if (found == labels_.end()) {
+  [[nodiscard]] OperationId operation_of(std::uint32_t label, int line) const {
+    if (labels_[label].rank != rank_) {
       fail_imported(fmt::format("{}:{}", file_.name, line), "",
-                    fmt::format("a label of rank {}", *rank_), in_quotes(label));
+                    fmt::format("a label of rank {}", *rank_), in_quotes(label_names_[label]));
     }
-    return found->second;
+    return labels_[label].operation;
   }
 
   // An operation whose start others wait for gets an operation of no time before it, which waits
@@ -305,7 +358,7 @@ class GoalReader {
       const OperationId before = operation_of(each.before, each.line);
       if (each.at_start && !starts.contains(before)) {
         const OperationId start =
-            graph.add_host(stream("starts", StreamOrder::Free), "start of " + graph.name_of(before),
+            graph.add_host(stream(streams_.starts, "starts"), "start of " + graph.name_of(before),
                            StepPart::Host, SimTime());
         graph.add_dependency(start, before);
         starts.emplace(before, start);
@@ -321,18 +374,30 @@ class GoalReader {
     rank_.reset();
   }
 
+  struct Streams {
+    std::array<std::optional<StreamId>, kMaxCpus + 1> cpus;
+    std::optional<StreamId> send;
+    std::optional<StreamId> receive;
+    std::optional<StreamId> starts;
+  };
+
   const ImportedFile& file_;
   int gpus_;
   int line_ = 0;
   bool in_comment_ = false;
-  std::vector<std::string_view> words_;  // Words of the line.
-  std::size_t at_ = 0;
+  std::string uncommented_;          // A line that had comments.
+  LineWords words_ = LineWords("");  // Words of the line.
   std::optional<ImportedWorkload> workload_;
-  std::vector<bool> blocks_;                 // Indexed by rank: whether it has one.
-  std::optional<int> rank_;                  // Rank of the block.
-  std::map<std::string, StreamId> streams_;  // Streams of the rank.
-  std::map<std::string, OperationId, std::less<>> labels_;
-  std::vector<Requirement> requirements_;
+  std::vector<bool> blocks_;  // Indexed by rank: whether it has one.
+  std::optional<int> rank_;   // Rank of the block.
+  Streams streams_;           // Streams of the rank.
+  NameTable label_names_;
+  std::vector<Label> labels_;              // Labels of all ranks, by number.
+  std::vector<Requirement> requirements_;  // Requirements of the rank.
+  // Names of operations without a label.
+  std::optional<NameId> calc_name_;
+  std::optional<NameId> send_name_;
+  std::optional<NameId> receive_name_;
   ImportedTimes times_;
   int placed_ = 0;
 };

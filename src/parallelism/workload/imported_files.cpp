@@ -27,6 +27,7 @@ struct FormatRules {
   bool has_rank_files;
   // Whether the rank of a file is the last number in its name, as ASTRA-sim names its files.
   bool has_rank_in_name;
+  bool is_read_by_lines = false;
 };
 
 const FormatRules& rules_of(ImportedFormat format) {
@@ -35,7 +36,8 @@ const FormatRules& rules_of(ImportedFormat format) {
        .extensions = {".goal"},
        .first_words = {"num_ranks"},
        .has_rank_files = false,
-       .has_rank_in_name = false},
+       .has_rank_in_name = false,
+       .is_read_by_lines = true},
       {.name = "simai",
        .extensions = {},
        // All policies of ASTRA-sim (Workload.cc: decode_parallelism), most of which are refused.
@@ -200,8 +202,13 @@ std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
   }
   std::vector<ImportedFile> files;
   for (const auto& [rank, file] : found) {
-    files.push_back(
-        {.name = file.string(), .rank = rank, .text = read_packed_file(file, kMaxBytes)});
+    if (rules_of(format).is_read_by_lines && !is_packed(file)) {
+      static_cast<void>(readable_size(file, kMaxBytes));
+      files.push_back({.name = file.string(), .rank = rank, .text = {}, .is_on_disc = true});
+    } else {
+      files.push_back(
+          {.name = file.string(), .rank = rank, .text = read_packed_file(file, kMaxBytes)});
+    }
   }
   return files;
 }

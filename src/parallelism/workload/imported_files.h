@@ -25,6 +25,9 @@ struct ImportedFile {
   std::string name;         // For messages.
   std::optional<int> rank;  // As its name says, where names of its format do, or the pattern.
   std::string text;
+  // The text is not here but in the file `name`, for readers that take line after line
+  // (imported_lines.h).
+  bool is_on_disc = false;
 };
 
 // The format that this path has by the rules of the page: by its extension, else by the first word

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -58,9 +59,17 @@ class ImportedTimes {
   // `count` of `unit`. Throws as fail_imported if all of them become too many.
   [[nodiscard]] SimTime add(std::int64_t count, SimTime unit, std::string_view place,
                             std::string_view field) {
+    return add(
+        count, unit, [&] { return std::string(place); }, field);
+  }
+  // `place()` is asked for only where it is needed.
+  template <typename Place>
+  requires std::invocable<Place>
+  [[nodiscard]] SimTime add(std::int64_t count, SimTime unit, const Place& place,
+                            std::string_view field) {
     const __int128 time = static_cast<__int128>(count) * unit.picoseconds();
     if (time + total_ > kMaxImportedTime) {
-      fail_imported(place, field, "operations of at most 50 days in all", std::to_string(count));
+      fail_imported(place(), field, "operations of at most 50 days in all", std::to_string(count));
     }
     total_ += static_cast<std::int64_t>(time);
     return SimTime(static_cast<std::int64_t>(time));

@@ -17,6 +17,9 @@
 namespace trainyard {
 namespace {
 
+// RFC 1952 and RFC 8878: how files of each begin.
+constexpr std::string_view kGzip = "\x1f\x8b";
+constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 
 [[noreturn]] void fail_packed(const std::filesystem::path& path, std::string_view expected,
@@ -88,16 +91,7 @@ std::string text_of_zstd(const std::filesystem::path& path, std::string_view pac
 }
 
 std::string text_as_it_is(const std::filesystem::path& path, std::uintmax_t max_bytes) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    fail_packed(path, "a file",
-                std::filesystem::exists(path, error) ? "something else" : "nothing");
-  }
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error || size > max_bytes) {
-    fail_packed(path, fmt::format("a file of at most {} GiB", max_bytes >> 30U),
-                error ? error.message() : "more");
-  }
+  const std::uintmax_t size = readable_size(path, max_bytes);
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   std::string text(size, '\0');
@@ -114,13 +108,33 @@ std::filesystem::path unpacked_name(const std::filesystem::path& path) {
   return extension == ".gz" || extension == ".zst" ? path.parent_path() / path.stem() : path;
 }
 
+std::uintmax_t readable_size(const std::filesystem::path& path, std::uintmax_t max_bytes) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    fail_packed(path, "a file",
+                std::filesystem::exists(path, error) ? "something else" : "nothing");
+  }
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > max_bytes) {
+    fail_packed(path, fmt::format("a file of at most {} GiB", max_bytes >> 30U),
+                error ? error.message() : "more");
+  }
+  return size;
+}
+
+bool is_packed(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string start(kZstd.size(), '\0');
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start.starts_with(kGzip) || start.starts_with(kZstd);
+}
+
 std::string read_packed_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
   std::string text = text_as_it_is(path, max_bytes);
-  // RFC 1952 and RFC 8878: how files of each begin.
-  if (text.starts_with("\x1f\x8b")) {
+  if (text.starts_with(kGzip)) {
     return text_of_gzip(path, max_bytes);
   }
-  if (text.starts_with("\x28\xb5\x2f\xfd")) {
+  if (text.starts_with(kZstd)) {
     return text_of_zstd(path, text, max_bytes);
   }
   return text;

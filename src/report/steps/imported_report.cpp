@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -30,13 +31,17 @@ std::vector<std::string> notes_of(const ImportedReport& report) {
   return notes;
 }
 
-// Groups with the calls that they make, each counted once.
+// Groups with the calls that they make, each counted once: by the first of its ranks in the graph.
 Json communicators_of(const OperationGraph& graph) {
   std::vector<std::size_t> calls(graph.communicators().size(), 0);
-  for (const GraphMeeting& meeting : meetings_of(graph).meetings) {
-    const GraphOperation& operation = graph.operation(meeting.members.front());
+  std::vector<std::optional<int>> counted(calls.size());  // The rank that counts.
+  for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
+    const GraphOperation& operation = graph.operations()[index];
     if (operation.kind == GraphOperationKind::Collective) {
-      ++calls[operation.call.communicator.value()];
+      const std::uint32_t communicator = operation.call.communicator.value();
+      const int rank = graph.rank_of(OperationId(index));
+      calls[communicator] += counted[communicator].value_or(rank) == rank ? 1 : 0;
+      counted[communicator] = counted[communicator].value_or(rank);
     }
   }
   Json all = Json::array();

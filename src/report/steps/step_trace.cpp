@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "parallelism/graph/graph_meetings.h"
 #include "parallelism/lowering/lowered_units.h"
 
 namespace trainyard {
@@ -96,13 +98,15 @@ void record_graph(const OperationGraph& graph, const GraphResult& result, TraceR
   const auto track_of = [&](OperationId id) { return tracks[id.value()]; };
   for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
     const OperationId id(index);
-    const GraphTiming& timing = result.timings[index];
+    const GraphTiming timing = result.timings[index];
     recorder.add_span(track_of(id), graph.name_of(id), timing.start, timing.end);
   }
-  for (const GraphMeeting& meeting : meetings_of(graph).meetings) {
-    for (std::size_t index = 0; index + 1 < meeting.members.size(); ++index) {
-      const OperationId from = meeting.members[index];
-      const OperationId to = meeting.members[index + 1];
+  const GraphMeetings meetings(graph);
+  for (std::uint32_t meeting = 0; meeting < meetings.size(); ++meeting) {
+    const std::span<const OperationId> members = meetings.members(meeting);
+    for (std::size_t index = 0; index + 1 < members.size(); ++index) {
+      const OperationId from = members[index];
+      const OperationId to = members[index + 1];
       recorder.add_flow({.from = track_of(from),
                          .to = track_of(to),
                          .name = recorder.intern(graph.name_of(from)),

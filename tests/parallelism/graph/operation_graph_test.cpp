@@ -45,43 +45,42 @@ struct PairGraph {
 
 }  // namespace
 
-TEST_CASE("the n-th call of every rank is one meeting, and so are sends and receives by tag",
+TEST_CASE("an operation is what was added, and its name may end with a number",
           "[operation_graph]") {
   PairGraph pair;
-  const OperationId call_a = pair.call(pair.first);
-  const OperationId send_1 = pair.send(pair.first, 1, Bytes(1), 7);
-  const OperationId send_2 = pair.send(pair.first, 1, Bytes(2), 9);
-  const OperationId call_b = pair.call(pair.first, Operation::AllGather);
-  const OperationId call_c = pair.call(pair.second);
-  const OperationId receive_2 = pair.receive(pair.second, 0, Bytes(2), 9);
-  const OperationId receive_1 = pair.receive(pair.second, 0, Bytes(1), 7);
-  const OperationId call_d = pair.call(pair.second, Operation::AllGather);
-  REQUIRE(pair.complaint().empty());
-  const GraphMeetings meetings = meetings_of(pair.graph);
-  REQUIRE(meetings.meetings.size() == 4);
-  const auto together = [&](OperationId a, OperationId b) {
-    return meetings.of_operation[a.value()] == meetings.of_operation[b.value()];
-  };
-  REQUIRE(together(call_a, call_c));
-  REQUIRE(together(call_b, call_d));
-  REQUIRE(together(send_1, receive_1));
-  REQUIRE(together(send_2, receive_2));
-  REQUIRE(pair.graph.describe(receive_1) == "rank 1, compute: receive");
-}
-
-TEST_CASE("operations wait for the one before them on their stream, and for what they depend on",
-          "[operation_graph]") {
-  PairGraph pair;
-  const OperationId a = pair.graph.add_compute(pair.first, "a", StepPart::Linear, 1_ns);
-  const OperationId b = pair.graph.add_compute(pair.second, "b", StepPart::Linear, 1_ns);
-  const OperationId c = pair.graph.add_compute(pair.first, "c", StepPart::Linear, 1_ns);
-  const OperationId d = pair.graph.add_compute(pair.second, "d", StepPart::Linear, 1_ns);
-  pair.graph.add_dependency(a, d);
-  const GraphSuccessors successors = successors_of(pair.graph);
-  REQUIRE(successors.first == std::vector<std::size_t>{0, 2, 3, 3, 3});
-  REQUIRE(successors.next == std::vector<OperationId>{c, d, d});
-  REQUIRE(successors.waits == std::vector<std::uint32_t>{0, 0, 1, 2});
-  REQUIRE(b == OperationId(1));
+  StepParts parts;
+  parts[StepPart::Attention] = 3_ns;
+  const NameId line = pair.graph.add_name("line ");
+  const OperationId call = pair.call(pair.first, Operation::AllGather);
+  const OperationId send =
+      pair.graph.add_send(pair.first, {.text = line, .number = 12}, StepPart::Pipeline,
+                          {.peer = 1,
+                           .size = Bytes(1) * (std::int64_t{1} << 40),
+                           .tag = 0xffff'fffe,
+                           .handover = Handover::Eager});
+  const OperationId mixed = pair.graph.add_compute(pair.second, "mixed", pair.graph.add_mix(parts));
+  const OperationId host = pair.graph.add_host(pair.second, "host", StepPart::Host, 7_ns);
+  REQUIRE(pair.graph.add_name("line ") == line);
+  REQUIRE(pair.graph.name_of(send) == "line 12");
+  REQUIRE(pair.graph.name_of(call) == "call");
+  REQUIRE(pair.graph.operation(call).call ==
+          GraphCall{.communicator = pair.pair, .operation = Operation::AllGather, .size = 64_B});
+  const GraphMessage message = pair.graph.operation(send).message;
+  REQUIRE(message.peer == 1);
+  REQUIRE(message.size.count() == std::int64_t{1} << 40);
+  REQUIRE(message.tag == 0xffff'fffe);
+  REQUIRE(message.handover == Handover::Eager);
+  REQUIRE(pair.graph.operation(mixed).mix == 0U);
+  REQUIRE(pair.graph.operation(mixed).time == 3_ns);
+  REQUIRE_FALSE(pair.graph.operation(host).mix);
+  REQUIRE(pair.graph.operation(host).part == StepPart::Host);
+  std::vector<GraphOperationKind> kinds;
+  for (const GraphOperation& operation : pair.graph.operations()) {
+    kinds.push_back(operation.kind);
+  }
+  REQUIRE(kinds ==
+          std::vector<GraphOperationKind>{GraphOperationKind::Collective, GraphOperationKind::Send,
+                                          GraphOperationKind::Compute, GraphOperationKind::Host});
 }
 
 TEST_CASE("a folded graph asks nothing of ranks that are not in it", "[operation_graph]") {

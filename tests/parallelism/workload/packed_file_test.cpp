@@ -94,6 +94,16 @@ TEST_CASE("packed files that are cut off, damaged or too long are refused", "[im
           folder.path().string() + ": expected a file, found something else");
 }
 
+TEST_CASE("files are known as packed by how they begin", "[imported]") {
+  const ScratchFolder folder;
+  REQUIRE(is_packed(folder.write("a", "\x1f\x8b and more")));
+  REQUIRE(is_packed(folder.write("b", "\x28\xb5\x2f\xfd")));
+  const std::filesystem::path plain = folder.write("c", "four");
+  REQUIRE(!is_packed(plain));
+  REQUIRE(!is_packed(folder.path() / "gone"));
+  REQUIRE(readable_size(plain, 4) == 4);
+}
+
 TEST_CASE("names of packed files end with how they are packed", "[imported]") {
   REQUIRE(unpacked_name("a/b.json.gz") == "a/b.json");
   REQUIRE(unpacked_name("b.et.zst") == "b.et");
