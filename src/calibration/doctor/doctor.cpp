@@ -152,13 +152,17 @@ DoctorResult examine(Hypotheses hypotheses, std::span<const DoctorRun> runs,
                              .measured = point.time,
                              .expected = expected,
                              .verdict = verdict_of(point.time, expected)});
-      result.outside += result.rows.back().verdict == Verdict::Within ? 0U : 1U;
+      result.above += result.rows.back().verdict == Verdict::Above ? 1U : 0U;
+      result.below += result.rows.back().verdict == Verdict::Below ? 1U : 0U;
       log_measured.push_back(log_of(point.time));
     }
   }
   const Diagnoser diagnoser(error_model(hypotheses.machine, intervals), log_points(hypotheses),
                             hypotheses.candidates);
   result.diagnosis = diagnoser.diagnose(log_measured);
+  if (result.is_slow()) {
+    result.diagnosis = given_a_fault(std::move(result.diagnosis));
+  }
   result.is_known_kind = intervals.is_known(hypotheses.machine);
   result.hypotheses = std::move(hypotheses);
   return result;

@@ -7,57 +7,15 @@
 #include <string_view>
 #include <utility>
 
+#include "calibration/measured/bus_ratio.h"
 #include "calibration/measured/nccl_log.h"
+#include "calibration/measured/osu_log.h"
+#include "calibration/measured/pasted_output.h"
 #include "calibration/predict/validation.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
-
-struct Segment {
-  std::size_t first_line = 1;
-  std::size_t header_line = 0;  // Line that begins its table; 0 without one.
-  std::string_view text;
-};
-
-// A run begins with these lines, older releases with the second of them.
-bool begins_run(std::string_view line) {
-  return line.find("Collective test starting") != std::string_view::npos ||
-         line.find("# nThread") != std::string_view::npos;
-}
-
-bool ends_run(std::string_view line) {
-  return line.find("Avg bus bandwidth") != std::string_view::npos;
-}
-
-// Each with one header at most: cut behind the end of a run, and where another one begins.
-std::vector<Segment> split_runs(std::string_view text) {
-  std::vector<Segment> segments{{.text = text}};
-  std::size_t number = 1;
-  std::size_t begin = 0;  // Begin of the last segment.
-  const auto cut = [&](std::size_t at, std::size_t line) {
-    segments.back().text = text.substr(begin, at - begin);
-    segments.push_back({.first_line = line, .text = text.substr(at)});
-    begin = at;
-  };
-  for (std::size_t at = 0; at < text.size(); ++number) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string_view line = text.substr(at, end - at);
-    const bool is_header = is_nccl_log(line);
-    if (segments.back().header_line > 0 && (is_header || begins_run(line))) {
-      cut(at, number);
-    }
-    if (is_header) {
-      segments.back().header_line = number;
-    }
-    if (segments.back().header_line > 0 && ends_run(line)) {
-      cut(end, number + 1);
-    }
-    at = end;
-  }
-  std::erase_if(segments, [](const Segment& one) { return one.header_line == 0; });
-  return segments;
-}
 
 // The GPUs of one process: of a log that is damaged, nothing.
 std::optional<int> gpus_per_process_of(const MeasuredTable& table) {
@@ -102,10 +60,42 @@ void agree(std::optional<int>& known, const std::optional<int>& found, std::stri
   known = known ? known : found;
 }
 
+// Throws ConfigError where busbw / algbw contradicts the operation or the ranks, and fills in ranks
+// that only it tells.
+void check_ratio(MeasuredTable& table, Operation operation, const std::string& place,
+                 std::vector<std::string>& warnings) {
+  if (!table.bus_ratio) {
+    return;
+  }
+  if (const auto other = ratio_says_otherwise(*table.bus_ratio, operation, table.ranks)) {
+    throw ConfigError(
+        fmt::format("{}: expected {}, found {}{}", place, *other, to_string(operation),
+                    table.ranks ? fmt::format(" of {} ranks", *table.ranks) : std::string()));
+  }
+  const std::optional<RankRange> ranks = ranks_of(*table.bus_ratio, operation);
+  if (!table.ranks && ranks && ranks->first == ranks->last) {
+    table.ranks = ranks->first;
+    warnings.push_back(fmt::format("{}: {} ranks, as busbw / algbw says", place, ranks->first));
+  }
+}
+
+// Rates of links are compared by another command.
+void refuse_links(const std::string& text, const std::string& name) {
+  const std::optional<PastedTool> tool =
+      is_osu_log(text) || is_measured_yaml(text) ? std::nullopt : pasted_tool(text);
+  if (tool) {
+    throw ConfigError(fmt::format(
+        "{0}: expected a collective, found {1}, which measures links: trainyard calibrate {0} "
+        "--cluster NAME holds it against the simulator",
+        name, to_string(*tool)));
+  }
+}
+
 void add_run(DoctorLog& log, MeasuredTable table, const std::string& name, std::size_t line,
              std::optional<Operation> operation) {
   const std::string place = line > 0 ? fmt::format("{}:{}", name, line) : name;
   const Operation of = operation_of(table, operation, place);
+  check_ratio(table, of, place, log.warnings);
   agree(log.ranks, table.ranks, "ranks", place);
   agree(log.nodes, table.nodes, "nodes", place);
   agree(log.gpus_per_node, table.gpus_per_node, "GPUs in each node", place);
@@ -123,19 +113,24 @@ DoctorLog parse_doctor_log(const std::string& text, const std::string& name,
                            std::optional<Operation> operation) {
   DoctorLog log;
   if (!is_nccl_log(text)) {
-    add_run(log, parse_measurement(text, name), name, 0, operation);
+    refuse_links(text, name);
+    MeasuredTable table = parse_measurement(text, name);
+    for (const WrongResult& wrong : table.wrong_results) {
+      log.wrong_results.push_back(fmt::format("{}: {}", name, wrong.what));
+    }
+    add_run(log, std::move(table), name, 0, operation);
     return log;
   }
-  for (const Segment& segment : split_runs(text)) {
-    // Empty lines in front, so that errors name lines of the whole file.
-    std::string padded(segment.first_line - 1, '\n');
-    padded += segment.text;
-    MeasuredTable table = parse_measurement(padded, name);
+  if (const std::optional<std::string> why = why_separate(text, name)) {
+    throw ConfigError(*why);
+  }
+  for (const LogRunText& run : split_runs(text)) {
+    MeasuredTable table = parse_measurement(run.padded(), name);
     for (const WrongResult& wrong : table.wrong_results) {
-      const std::size_t line = wrong.line > 0 ? wrong.line : segment.header_line;
+      const std::size_t line = wrong.line > 0 ? wrong.line : run.header_line;
       log.wrong_results.push_back(fmt::format("{}:{}: {}", name, line, wrong.what));
     }
-    add_run(log, std::move(table), name, segment.header_line, operation);
+    add_run(log, std::move(table), name, run.header_line, operation);
   }
   return log;
 }

@@ -52,6 +52,14 @@ std::vector<double> difference(std::span<const double> one, std::span<const doub
   return result;
 }
 
+// Fills in what follows from the explanations.
+void judge(Diagnosis& diagnosis) {
+  const std::vector<Explanation>& all = diagnosis.explanations;
+  diagnosis.fits = all.front().tail >= kMinTail;
+  diagnosis.is_sure = all.size() == 1 || all[0].probability >= kBareOdds * all[1].probability;
+  diagnosis.is_healthy = diagnosis.fits && all.front().faults.front() == 0;
+}
+
 bool are_same(std::span<const double> one, std::span<const double> other) {
   return std::equal(one.begin(), one.end(), other.begin(),
                     [](double a, double b) { return std::abs(a - b) < kSamePrediction; });
@@ -185,10 +193,7 @@ Diagnosis Diagnoser::diagnose(std::span<const double> log_measured) const {
     explanation.mean_residual = std::accumulate(residuals.begin(), residuals.end(), 0.0) /
                                 static_cast<double>(residuals.size());
   }
-  const std::vector<Explanation>& all = diagnosis.explanations;
-  diagnosis.fits = all.front().tail >= kMinTail;
-  diagnosis.is_sure = all.size() == 1 || all[0].probability >= kBareOdds * all[1].probability;
-  diagnosis.is_healthy = diagnosis.fits && all.front().faults.front() == 0;
+  judge(diagnosis);
   return diagnosis;
 }
 
@@ -209,6 +214,25 @@ void Diagnoser::merge_same(std::vector<Explanation>& explanations) const {
   }
   std::ranges::stable_sort(merged, std::ranges::greater(), &Explanation::probability);
   explanations = std::move(merged);
+}
+
+Diagnosis given_a_fault(Diagnosis diagnosis) {
+  std::vector<Explanation> faults;
+  double sum = 0.0;
+  for (const Explanation& one : diagnosis.explanations) {
+    if (one.faults.front() != 0) {
+      faults.push_back(one);
+      sum += one.probability;
+    }
+  }
+  if (sum > 0.0) {
+    for (Explanation& one : faults) {
+      one.probability /= sum;
+    }
+    diagnosis.explanations = std::move(faults);
+    judge(diagnosis);
+  }
+  return diagnosis;
 }
 
 }  // namespace trainyard

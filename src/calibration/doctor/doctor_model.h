@@ -84,6 +84,10 @@ struct Diagnosis {
   bool is_sure = false;                   // Three times as likely as the second.
 };
 
+// The same, given that the machine is not healthy: the faults share its probability in proportion
+// to theirs. As it is where no fault has any.
+[[nodiscard]] Diagnosis given_a_fault(Diagnosis diagnosis);
+
 // Predictions nearer than this in ln(time), at every size, are the same.
 inline constexpr double kSamePrediction = 0.005;
 // The probability, before the log was seen, that the machine is healthy. All faults that were tried

@@ -7,7 +7,9 @@
 
 #include "calibration/machine/harness_set.h"
 #include "calibration/measured/measured_damage.h"
+#include "calibration/measured/nccl_json.h"
 #include "calibration/measured/nccl_log.h"
+#include "calibration/measured/osu_log.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -22,21 +24,48 @@ bool is_said_by_line(const std::string& remark) {
   return has(remark, " B is measured ") || has(remark, "algbw does not agree");
 }
 
-MeasurementFile file_of(MeasuredTable table, const std::string& name, std::string_view kind,
-                        std::vector<std::string> warnings) {
-  MeasurementFile file{.name = name, .kind = kind, .warnings = std::move(warnings)};
+// Adds a table, which costs no more than the rows that are wrong in it.
+void add_table(MeasurementFile& file, MeasuredTable table) {
   const std::size_t before = file.warnings.size();
-  repair(table, name, file.warnings);
+  repair(table, file.name, file.warnings);
   const bool repaired = file.warnings.size() > before;
   for (const std::string& remark : table.remarks) {
     if (!repaired || !is_said_by_line(remark)) {
-      file.warnings.push_back(fmt::format("{}: {}", name, remark));
+      file.warnings.push_back(fmt::format("{}: {}", file.name, remark));
     }
   }
-  if (table.rows.empty()) {
+  if (!table.rows.empty()) {
+    file.tables.push_back({.file = file.name, .table = std::move(table)});
+  }
+}
+
+MeasurementFile file_of(MeasuredTable table, const std::string& name, std::string_view kind) {
+  MeasurementFile file{.name = name, .kind = kind};
+  add_table(file, std::move(table));
+  if (file.tables.empty()) {
     throw ConfigError(fmt::format("{}: expected a row that can be used, found none", name));
   }
-  file.tables.push_back({.file = name, .table = std::move(table)});
+  return file;
+}
+
+// All runs of a log; one without a row that can be used costs no more than itself.
+MeasurementFile file_of_log(const std::string& text, const std::string& name) {
+  if (const std::optional<std::string> why = why_separate(text, name)) {
+    throw ConfigError(*why);
+  }
+  MeasurementFile file{.name = name, .kind = "nccl-tests"};
+  for (const LogRunText& run : split_runs(text)) {
+    try {
+      add_table(file, parse_nccl_log(run.padded(), name, &file.warnings));
+    } catch (const ConfigError& error) {
+      file.warnings.emplace_back(error.what());
+    }
+  }
+  if (file.tables.empty()) {
+    throw ConfigError(file.warnings.empty()
+                          ? fmt::format("{}: expected a row that can be used, found none", name)
+                          : file.warnings.back());
+  }
   return file;
 }
 
@@ -82,9 +111,13 @@ bool is_same(const MeasuredTable& one, const MeasuredTable& other) {
 
 MeasurementFile read_measurements(const std::string& text, const std::string& name) {
   if (is_nccl_log(text)) {
-    std::vector<std::string> warnings;
-    MeasuredTable table = parse_nccl_log(text, name, &warnings);
-    return file_of(std::move(table), name, "nccl-tests", std::move(warnings));
+    return file_of_log(text, name);
+  }
+  if (is_nccl_json(text)) {
+    return file_of(parse_measurement(text, name), name, "nccl-tests");
+  }
+  if (is_osu_log(text)) {
+    return file_of(parse_measurement(text, name), name, "OSU Micro-Benchmarks");
   }
   if (is_harness_set(text)) {
     return file_of_set(text, name);
@@ -93,34 +126,32 @@ MeasurementFile read_measurements(const std::string& text, const std::string& na
     return file_of_links(text, *tool, name);
   }
   if (is_measured_yaml(text)) {
-    return file_of(parse_measurement(text, name), name, "YAML table", {});
+    return file_of(parse_measurement(text, name), name, "YAML table");
   }
   throw ConfigError(fmt::format(
-      "{}: expected output of nccl-tests (a header line with size, time, algbw and busbw), "
-      "nvbandwidth, p2pBandwidthLatencyTest or perftest, a measurement set of "
+      "{}: expected output of nccl-tests (a header line with size, time, algbw and busbw, or "
+      "JSON), nvbandwidth, p2pBandwidthLatencyTest, perftest or OSU, a measurement set of "
       "trainyard-calibrate, or a YAML table (source, system, test, rows), found none of them",
       name));
 }
 
 void drop_copies(std::vector<MeasurementFile>& files) {
-  std::vector<const CalibrationTable*> seen;
+  std::vector<CalibrationTable> seen;
   for (MeasurementFile& file : files) {
     std::vector<CalibrationTable> kept;
     for (CalibrationTable& table : file.tables) {
-      const auto copy = std::find_if(seen.begin(), seen.end(), [&](const CalibrationTable* one) {
-        return is_same(one->table, table.table) && one->environment == table.environment;
+      const auto copy = std::find_if(seen.begin(), seen.end(), [&](const CalibrationTable& one) {
+        return is_same(one.table, table.table) && one.environment == table.environment;
       });
       if (copy != seen.end()) {
         file.warnings.push_back(
-            fmt::format("{}: left out: the same rows as in {}", table.file, (*copy)->file));
+            fmt::format("{}: left out: the same rows as in {}", table.file, copy->file));
       } else {
+        seen.push_back(table);
         kept.push_back(std::move(table));
       }
     }
     file.tables = std::move(kept);
-    for (const CalibrationTable& table : file.tables) {
-      seen.push_back(&table);
-    }
   }
 }
 

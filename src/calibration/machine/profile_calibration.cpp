@@ -12,6 +12,7 @@
 
 #include "calibration/fit/nccl_fit_model.h"
 #include "calibration/measured/comparison.h"
+#include "calibration/measured/osu_log.h"
 #include "calibration/predict/nccl_prediction.h"
 #include "calibration/predict/profile_yaml.h"
 #include "calibration/predict/validation.h"
@@ -95,11 +96,12 @@ Prepared prepare(const CalibrationTable& given, const CalibrationRequest& reques
       throw ConfigError("expected which operation was measured (--op), found nothing of it");
     }
     loaded.operation = *operation;
+    take_whole_sizes(loaded.table, loaded.item.ranks);
     made.table.operation = *operation;
     made.table.ranks = loaded.item.ranks;
     std::vector<Bytes> sizes;
     for (const ValidationRow& row : validation_rows(loaded)) {
-      const MeasuredRow* const measured = find_row(given.table, row.size);
+      const MeasuredRow* const measured = find_row(loaded.table, row.size);
       CHECK(measured != nullptr, "a row is of the table");
       sizes.push_back(row.size);
       made.table.rows.push_back(

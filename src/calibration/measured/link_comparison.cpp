@@ -23,7 +23,7 @@ bool has(std::string_view text, std::string_view part) {
 
 // The tests of a pair of devices.
 enum class Ways { One, FirstOfBoth, Both };
-enum class Ends { ToGpu, FromGpu, Peers, Servers };
+enum class Ends { ToGpu, FromGpu, Peers, FirstGpus, ServerGpus, Servers };
 struct Meaning {
   Ends ends = Ends::Peers;
   Ways ways = Ways::One;
@@ -60,12 +60,30 @@ Meaning peer_test_meaning(std::string_view test, bool is_latency) {
   return {.ends = Ends::Peers, .ways = test.starts_with("Bidirectional") ? Ways::Both : Ways::One};
 }
 
-Meaning meaning_of(PastedTool tool, const PastedValue& value) {
+// Buffers of the GPU where the test says so.
+Meaning osu_meaning(const PastedValue& value, bool is_one_server) {
+  if (!value.is_latency && value.size < kMinOfRates) {
+    return {.ends = Ends::Servers, .remark = "a rate of messages: not compared"};
+  }
+  const bool is_on_gpus = value.test.ends_with("D to D");
+  if (!is_on_gpus && (is_one_server || !value.test.ends_with("H to H"))) {
+    return {.ends = Ends::Servers,
+            .remark = "between host memory of one server, or host and GPU: not compared"};
+  }
+  return {.ends = is_one_server ? Ends::FirstGpus
+                  : is_on_gpus  ? Ends::ServerGpus
+                                : Ends::Servers,
+          .ways = has(value.test, "Bi-Directional") ? Ways::Both : Ways::One};
+}
+
+Meaning meaning_of(PastedTool tool, const PastedValue& value, bool is_one_server) {
   switch (tool) {
     case PastedTool::NvBandwidth:
       return nvbandwidth_meaning(value.test);
     case PastedTool::PeerToPeerTest:
       return peer_test_meaning(value.test, value.is_latency);
+    case PastedTool::Osu:
+      return osu_meaning(value, is_one_server);
     case PastedTool::Perftest:
       break;
   }
@@ -95,11 +113,17 @@ std::optional<Transfer> transfer_of(const PastedValue& value, Ends ends, const C
                  ? std::optional(Transfer{.source = *source, .target = *target})
                  : std::nullopt;
     }
+    case Ends::FirstGpus:
+      return cluster.gpus.size() > 1
+                 ? std::optional(Transfer{.source = cluster.gpus[0], .target = cluster.gpus[1]})
+                 : std::nullopt;
+    case Ends::ServerGpus:
     case Ends::Servers:
       break;
   }
-  const auto source = cluster.topology.find("server0/memory0");
-  const auto target = cluster.topology.find("server1/memory0");
+  const std::string end = ends == Ends::ServerGpus ? "/gpu0" : "/memory0";
+  const auto source = cluster.topology.find("server0" + end);
+  const auto target = cluster.topology.find("server1" + end);
   return source && target ? std::optional(Transfer{.source = *source, .target = *target})
                           : std::nullopt;
 }
@@ -175,8 +199,9 @@ std::vector<LinkComparison> compare_links(const PastedOutput& output, const std:
   for (const PastedValue& value : output.values) {
     const auto [place, is_new] = places.try_emplace({value.test, value.size}, tests.size());
     if (is_new) {
-      const Meaning meaning = meaning_of(output.tool, value);
-      tests.push_back({.meaning = meaning, .cluster = meaning.ends == Ends::Servers ? two : &one});
+      const Meaning meaning = meaning_of(output.tool, value, two == nullptr);
+      const bool is_between = meaning.ends == Ends::Servers || meaning.ends == Ends::ServerGpus;
+      tests.push_back({.meaning = meaning, .cluster = is_between ? two : &one});
     }
     tests[place->second].values.push_back(&value);
   }

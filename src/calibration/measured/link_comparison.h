@@ -30,7 +30,8 @@ struct LinkComparison {
 
 // One for each test, of perftest for each test and size, in the order of the output. `one` is the
 // cluster with one server, `two` with two, for perftest: from the first memory of one to that of
-// the other.
+// the other. OSU does not say where its ranks are: with `two` they are the first GPUs, or memories,
+// of two servers, otherwise the first GPUs of one.
 [[nodiscard]] std::vector<LinkComparison> compare_links(const PastedOutput& output,
                                                         const std::string& file, const Cluster& one,
                                                         const Cluster* two);

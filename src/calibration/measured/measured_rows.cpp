@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "calibration/measured/bus_ratio.h"
 #include "sim/numbers.h"
 
 namespace trainyard {
@@ -34,6 +35,7 @@ class Tally {
     }
     ++count_;
   }
+  [[nodiscard]] std::size_t count() const { return count_; }
   void report(std::size_t rows, std::vector<std::string>& remarks) const {
     if (count_ > 0) {
       remarks.push_back(
@@ -220,6 +222,10 @@ void add_rows(const std::vector<PrintedRow>& rows, MeasuredTable& table) {
     tally->report(rows.size(), table.remarks);
   }
   note_repeated_sizes(table);
+  // Old nccl-tests divided other bytes by the time and left the factor out.
+  if (4 * wrong_algbw.count() <= rows.size()) {
+    table.bus_ratio = bus_ratio_of(rows);
+  }
 }
 
 }  // namespace trainyard

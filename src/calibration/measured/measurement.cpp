@@ -12,7 +12,9 @@
 #include <tuple>
 
 #include "calibration/measured/measured_rows.h"
+#include "calibration/measured/nccl_json.h"
 #include "calibration/measured/nccl_log.h"
+#include "calibration/measured/osu_log.h"
 #include "sim/config_error.h"
 #include "sim/fields.h"
 
@@ -184,12 +186,17 @@ MeasuredTable parse_measurement(const std::string& text, const std::string& name
   MeasuredTable table;
   if (is_nccl_log(text)) {
     table = parse_nccl_log(text, name);
+  } else if (is_nccl_json(text)) {
+    table = parse_nccl_json(text, name);
+  } else if (is_osu_log(text)) {
+    table = parse_osu_log(text, name);
   } else if (is_measured_yaml(text)) {
     table = parse_yaml_table(text, name);
   } else {
     throw ConfigError(fmt::format(
-        "{}: expected nccl-tests output (a header line with size, time, algbw and busbw) or a YAML "
-        "table (source, system, test, rows), found neither",
+        "{}: expected nccl-tests output (a header line with size, time, algbw and busbw; or JSON), "
+        "a collective of the OSU Micro-Benchmarks, or a YAML table (source, system, test, rows), "
+        "found neither",
         name));
   }
   if (table.rows.empty()) {

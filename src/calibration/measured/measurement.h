@@ -33,6 +33,12 @@ struct MeasuredRow {
   std::size_t line = 0;  // Line of the log; 0 if it is of no log.
 };
 
+// The least and the greatest factor between busbw and algbw that the rows allow (bus_ratio.h).
+struct BusRatio {
+  double min = 0.0;
+  double max = 0.0;
+};
+
 // A message of nccl-tests about data that came out wrong.
 struct WrongResult {
   std::size_t line = 0;  // Line of the log; 0 if it is about the whole log.
@@ -52,6 +58,7 @@ struct MeasuredTable {
   std::optional<int> threads_per_process = {};
   std::optional<int> gpus_per_process = {};
   bool cuda_graph = false;
+  bool sizes_are_parts = false;    // Sizes are those of one rank's message (osu_log.h).
   std::string system;              // The measured machine; empty if unknown.
   std::string algorithm_protocol;  // "default", "Ring (forced)"; empty if unknown.
   std::vector<MeasuredRow> rows;   // In the file's order; never empty.
@@ -59,6 +66,7 @@ struct MeasuredTable {
   std::vector<std::string> remarks;
   // Wrong results of its rows, or what is said of the whole if no row has any.
   std::vector<WrongResult> wrong_results = {};
+  std::optional<BusRatio> bus_ratio = {};  // Nothing where the rows do not tell it.
 };
 
 // The keys of a YAML table; all but its name.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,4 +20,20 @@ namespace trainyard {
 // it still throws where no row is left.
 [[nodiscard]] MeasuredTable parse_nccl_log(std::string_view text, const std::string& name,
                                            std::vector<std::string>* damage = nullptr);
+
+// The part of a text that has one table.
+struct LogRunText {
+  std::size_t first_line = 1;
+  std::size_t header_line = 0;  // Line that begins its table.
+  std::string_view text;
+  // With empty lines in front, so that errors name lines of the whole file.
+  [[nodiscard]] std::string padded() const;
+};
+// Cut behind the end of a run, and where another one begins. Parts without a table are left out.
+[[nodiscard]] std::vector<LogRunText> split_runs(std::string_view text);
+
+// Returns why the rows are not those of a run of several ranks, "NAME:LINE: ...": each process ran
+// alone, or several programs printed at once. Nothing if they may be.
+[[nodiscard]] std::optional<std::string> why_separate(std::string_view text,
+                                                      const std::string& name);
 }  // namespace trainyard

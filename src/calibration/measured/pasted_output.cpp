@@ -62,6 +62,9 @@ class PastedReader {
       case PastedTool::Perftest:
         read_perftest(line);
         break;
+      case PastedTool::Osu:
+        read_osu(line);
+        break;
     }
   }
 
@@ -231,6 +234,34 @@ class PastedReader {
     }
   }
 
+  void read_osu(std::string_view line) {
+    const std::size_t title = line.find("OSU ");
+    const std::size_t end = line.find(" Test");
+    if (title != std::string_view::npos && end != std::string_view::npos && title < end) {
+      test_ = line.substr(title, end - title);
+      part_.clear();
+      columns_ = 0;
+    } else if (contains(line, "Send Buffer on ")) {
+      const bool from_gpu = contains(line, "Send Buffer on DEVICE");
+      const bool to_gpu = contains(line, "Receive Buffer on DEVICE");
+      part_ = fmt::format(", {} to {}", from_gpu ? "D" : "H", to_gpu ? "D" : "H");
+    } else if (contains(line, "Size ") && !test_.empty()) {
+      columns_ = 2;
+      is_latency_ = contains(line, "Latency (us)");
+    } else if (const Words words = imported_words(line); columns_ > 0 && !words.empty()) {
+      const std::optional<std::int64_t> size = imported_number(words[0]);
+      if (!size || *size == 0) {
+        return;
+      }
+      const auto value = words.size() > 1 ? parse_printed(words[1]) : std::nullopt;
+      if (!value || value->value <= 0.0) {
+        warn("a size and a value", line);
+        return;
+      }
+      add(0, 0, Bytes(*size), is_latency_ ? value->value : value->value / 1e3);
+    }
+  }
+
   const std::string& name_;
   PastedOutput output_;
   std::size_t line_ = 0;
@@ -247,8 +278,8 @@ class PastedReader {
 }  // namespace
 
 std::string_view to_string(PastedTool tool) {
-  static constexpr std::array<std::string_view, 3> kNames{"nvbandwidth", "p2pBandwidthLatencyTest",
-                                                          "perftest"};
+  static constexpr std::array<std::string_view, 4> kNames{"nvbandwidth", "p2pBandwidthLatencyTest",
+                                                          "perftest", "osu"};
   return kNames.at(static_cast<std::size_t>(tool));
 }
 
@@ -263,6 +294,10 @@ std::optional<PastedTool> pasted_tool(std::string_view text) {
   }
   if (contains(text, "#bytes") && contains(text, "#iterations")) {
     return PastedTool::Perftest;
+  }
+  if (contains(text, "OSU ") &&
+      (contains(text, "Bandwidth (MB/s)") || contains(text, "Latency (us)"))) {
+    return PastedTool::Osu;
   }
   return std::nullopt;
 }

@@ -8,7 +8,9 @@
 #include <numeric>
 #include <utility>
 
+#include "calibration/measured/bus_ratio.h"
 #include "calibration/measured/comparison.h"
+#include "calibration/measured/osu_log.h"
 #include "cli/collective/groups_file.h"
 #include "cli/common/common.h"
 #include "collectives/msccl/msccl_schedule.h"
@@ -23,6 +25,7 @@ namespace {
 void check_table(const CollectiveRequest& request, const Cluster& cluster, MeasuredTable& table,
                  std::vector<std::string>& notes) {
   const auto ranks = static_cast<int>(cluster.gpus.size());
+  take_whole_sizes(table, table.ranks.value_or(ranks));
   if (table.operation && *table.operation != request.operation) {
     throw ConfigError(fmt::format("--against: expected a table of {}, found {} of {}",
                                   to_string(request.operation), *request.against,
@@ -32,6 +35,13 @@ void check_table(const CollectiveRequest& request, const Cluster& cluster, Measu
     throw ConfigError(fmt::format(
         "--against: expected at least two ranks to compare, found {} of {} and {} simulated",
         *request.against, table.ranks ? std::to_string(*table.ranks) : "unknown", ranks));
+  }
+  if (const auto other = table.bus_ratio ? ratio_says_otherwise(*table.bus_ratio, request.operation,
+                                                                table.ranks.value_or(ranks))
+                                         : std::nullopt) {
+    throw ConfigError(fmt::format("--against: expected {} of {} ranks, found {} of {}",
+                                  to_string(request.operation), table.ranks.value_or(ranks),
+                                  *request.against, *other));
   }
   if (!table.ranks) {
     notes.push_back(fmt::format("taken to be measured with {} ranks, as simulated", ranks));
@@ -64,6 +74,25 @@ std::optional<MeasuredTable> load_table(const CollectiveRequest& request, const 
     notes.push_back("measured table: " + remark);
   }
   return table;
+}
+
+// An algorithm that works in place is held against times in place, where the table has them.
+void take_in_place(MeasuredTable& table, std::vector<std::string>& notes) {
+  std::size_t rows = 0;
+  for (MeasuredRow& row : table.rows) {
+    if (row.in_place) {
+      row.time = row.in_place->time;
+      row.algbw_gbps = row.in_place->algbw_gbps;
+      row.busbw_gbps = row.in_place->busbw_gbps;
+      ++rows;
+    }
+  }
+  notes.push_back(
+      rows == table.rows.size()
+          ? "the algorithm works in place: compared with the in-place times"
+          : fmt::format("the algorithm works in place: {} of {} rows have in-place times, the "
+                        "others are compared out of place",
+                        rows, table.rows.size()));
 }
 
 // As the user asks for them, not yet rounded.
@@ -126,10 +155,15 @@ std::optional<TrafficMatrix> load_matrix(const CollectiveRequest& request, int r
   return matrix;
 }
 
-std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int ranks,
-                                         std::vector<std::string>& notes) {
+struct FileAlgorithm {
+  std::unique_ptr<Schedule> schedule = {};
+  bool is_in_place = false;
+};
+
+FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
+                             std::vector<std::string>& notes) {
   if (!request.algorithm_file) {
-    return nullptr;
+    return {};
   }
   constexpr std::size_t kMaxAlgorithmBytes = std::size_t{16} << 20;
   const std::string& file = *request.algorithm_file;
@@ -160,7 +194,7 @@ std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int r
     notes.push_back(fmt::format("{}: MSCCL would take it for {} to {} bytes only", file,
                                 algorithm.min_bytes, algorithm.max_bytes));
   }
-  return msccl_schedule(algorithm, file);
+  return {.schedule = msccl_schedule(algorithm, file), .is_in_place = algorithm.in_place};
 }
 
 // Throws where the request names an algorithm that the cluster cannot run, and where it can run
@@ -314,7 +348,11 @@ CollectiveInputs load_collective_inputs(const CollectiveRequest& request, spdlog
   inputs.algorithms = runnable_algorithms(request, inputs.cluster, notes);
   inputs.measured = load_table(request, inputs.cluster, notes);
   inputs.matrix = load_matrix(request, inputs.ranks(), notes);
-  inputs.imported = load_algorithm(request, inputs.ranks(), notes);
+  FileAlgorithm algorithm = load_algorithm(request, inputs.ranks(), notes);
+  inputs.imported = std::move(algorithm.schedule);
+  if (algorithm.is_in_place && inputs.measured) {
+    take_in_place(*inputs.measured, notes);
+  }
   inputs.sizes = inputs.matrix ? std::vector{inputs.matrix->largest()}
                                : message_sizes(request, inputs.ranks(), inputs.measured, notes);
   inputs.notes = std::move(notes);

@@ -34,13 +34,14 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kCalibrateExample = R"(
-MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
-trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
-last three are only held against the simulator; what a file is, is seen from what it holds. The
-constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all others stay
-as they are, and the report says which and why. A part of the rows is kept out of the fit, to show
-what the profile is worth. Kernels of a measurement set (gpu.*) give the rates of a training step in
-the same way, for step --gpu-rates.
+MEASUREMENT is the output of nccl-tests or rccl-tests (text or JSON, one run or several), a YAML
+table of it, a collective of the OSU Micro-Benchmarks, a measurement set of the harness
+trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest, perftest or OSU's tests
+of two ranks, of which the last four are only held against the simulator; what a file is, is seen
+from what it holds. The constants of configs/nccl/profile.yaml that the rows determine are fitted to
+them, all others stay as they are, and the report says which and why. A part of the rows is kept out
+of the fit, to show what the profile is worth. Kernels of a measurement set (gpu.*) give the rates
+of a training step in the same way, for step --gpu-rates.
 
 Examples:
   trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 --profile-out mine.yaml
@@ -121,7 +122,8 @@ std::vector<LinkComparison> compare_files(const std::vector<MeasurementFile>& fi
     }
     const Cluster one = cluster_with(1);
     std::optional<Cluster> two;
-    if (file.links->tool == PastedTool::Perftest) {
+    const bool is_osu_of_two = file.links->tool == PastedTool::Osu && request.nodes.value_or(2) > 1;
+    if (file.links->tool == PastedTool::Perftest || is_osu_of_two) {
       two.emplace(cluster_with(2));
     }
     std::vector<LinkComparison> some =

@@ -13,6 +13,8 @@
 
 #include "calibration/doctor/doctor.h"
 #include "calibration/doctor/doctor_log.h"
+#include "calibration/measured/bus_ratio.h"
+#include "calibration/measured/osu_log.h"
 #include "calibration/predict/validation.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
@@ -124,6 +126,17 @@ Cluster machine_of(const OptionReader& reader, const Catalogue& catalogue, const
   }
   Cluster cluster = build_machine(reader, catalogue, overrides, notes);
   const auto ranks = static_cast<int>(cluster.gpus.size());
+  for (const LogRun& run : log.runs) {
+    const auto other = run.table.bus_ratio
+                           ? ratio_says_otherwise(*run.table.bus_ratio, run.operation, ranks)
+                           : std::nullopt;
+    if (other) {
+      throw ConfigError(
+          fmt::format("{}: expected {}, found a cluster of {} GPUs; choose --nodes "
+                      "and --gpus-per-node to match",
+                      name, *other, ranks));
+    }
+  }
   if (log.ranks && *log.ranks != ranks) {
     throw ConfigError(fmt::format(
         "{}: expected as many ranks as the cluster has GPUs, {}, found {}; choose --nodes and "
@@ -176,7 +189,7 @@ void check_gpu(const DoctorLog& log, const Catalogue& catalogue, Patient& patien
   const std::string& title = catalogue.gpus().at(part).title;
   for (const LogRun& run : log.runs) {
     const std::string& named = run.table.system;
-    if (run.table.source.starts_with("nccl-tests log") && !named.empty() &&
+    if (run.table.source.find("-tests log") != std::string::npos && !named.empty() &&
         named.find(model_word(title)) == std::string::npos) {
       patient.notes.push_back(fmt::format("{}: the log names {}, the cluster has {}", patient.log,
                                           in_quotes(named), title));
@@ -198,7 +211,8 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
   if (process) {
     check_gpus_per_process(*process, *patient.cluster);
   }
-  for (const LogRun& run : log.runs) {
+  for (LogRun& run : log.runs) {
+    take_whole_sizes(run.table, static_cast<int>(patient.cluster->gpus.size()));
     std::optional<int> of_process = process;
     agree(of_process, run.gpus_per_process, "gpus-per-process", patient.log);
     DoctorRun made{.item = item, .operation = run.operation, .points = points_of(run.table)};

@@ -94,32 +94,48 @@ std::string name_of(const DoctorResult& result, const Explanation& explanation) 
 
 namespace {
 
+std::string and_second(const DoctorResult& result) {
+  const Diagnosis& diagnosis = result.diagnosis;
+  if (diagnosis.is_sure) {
+    return "";
+  }
+  const Explanation& second = diagnosis.explanations[1];
+  return fmt::format("; the log can hardly tell it from: {}, {:.0f} %", name_of(result, second),
+                     100.0 * second.probability);
+}
+
+std::string nearest_text(const DoctorResult& result) {
+  const Explanation& first = result.diagnosis.explanations.front();
+  return fmt::format(
+      "nothing that was tried explains it: {} comes nearest, and {:.1g} % of such machines are as "
+      "far off",
+      name_of(result, first), 100.0 * first.tail);
+}
+
 std::string times_text(const DoctorResult& result) {
   const Diagnosis& diagnosis = result.diagnosis;
   const Explanation& first = diagnosis.explanations.front();
+  const double percent = 100.0 * first.probability;
+  if (result.is_fast()) {
+    return fmt::format(
+        "Not normal: {} of {} rows take less time than their ranges, which no fault does: the "
+        "machine, or how it was run, is not what was said",
+        result.below, result.rows.size());
+  }
+  if (result.is_slow()) {
+    const std::string rows = fmt::format("Not normal: {} of {} rows take longer than their ranges",
+                                         result.above, result.rows.size());
+    if (!diagnosis.fits || first.faults.front() == 0) {
+      return rows + ", and " + nearest_text(result);
+    }
+    return fmt::format("{}; of the faults that were tried, {} is the likeliest with {:.0f} %{}",
+                       rows, name_of(result, first), percent, and_second(result));
+  }
   if (!diagnosis.fits) {
-    return fmt::format(
-        "Not normal, and nothing that was tried explains it: {} comes nearest, and {:.1g} % of "
-        "such "
-        "machines are as far off",
-        name_of(result, first), 100.0 * first.tail);
+    return "Not normal, and " + nearest_text(result);
   }
-  if (diagnosis.is_healthy && !result.has_normal_times()) {
-    return fmt::format(
-        "Not normal: {} of {} rows are outside their ranges, and no fault that was tried explains "
-        "them better than none",
-        result.outside, result.rows.size());
-  }
-  std::string text = diagnosis.is_healthy
-                         ? fmt::format("Normal: healthy with {:.0f} %", 100.0 * first.probability)
-                         : fmt::format("Not normal: {} with {:.0f} %", name_of(result, first),
-                                       100.0 * first.probability);
-  if (!diagnosis.is_sure) {
-    const Explanation& second = diagnosis.explanations[1];
-    text += fmt::format("; the log can hardly tell it from: {}, {:.0f} %", name_of(result, second),
-                        100.0 * second.probability);
-  }
-  return text;
+  return fmt::format("{}: {} with {:.0f} %{}", diagnosis.is_healthy ? "Normal" : "Not normal",
+                     name_of(result, first), percent, and_second(result));
 }
 
 }  // namespace
@@ -147,7 +163,9 @@ Document document_of(const DoctorReport& report) {
   document.add("nodes", std::int64_t{report.nodes});
   document.add("normal", result.is_normal());
   document.add_detail("wrong_results", result.wrong_results);
-  document.add_detail("rows_outside", result.outside);
+  document.add_detail("rows_outside", result.outside());
+  document.add_detail("rows_above", result.above);
+  document.add_detail("rows_below", result.below);
   document.add("fits", result.diagnosis.fits);
   document.add("sure", result.diagnosis.is_sure);
   document.add("verdict", verdict_text(result));

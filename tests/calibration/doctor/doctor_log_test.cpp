@@ -28,6 +28,12 @@ const std::string kRows =
     "        2048           512     float     sum      -1    20.48    0.10    0.10      0\n"
     "        4096          1024     float     sum      -1    40.96    0.10    0.10      0\n";
 
+// The same of an operation with the factor 1/2 for two ranks.
+const std::string kHalfRows =
+    "        1024           256     float    none      -1    10.24    0.10    0.05      0\n"
+    "        2048           512     float    none      -1    20.48    0.10    0.05      0\n"
+    "        4096          1024     float    none      -1    40.96    0.10    0.05      0\n";
+
 std::string refusal(const std::string& text, std::optional<Operation> operation = std::nullopt) {
   try {
     (void)parse_doctor_log(text, "a.log", operation);
@@ -52,7 +58,7 @@ TEST_CASE("a log of several runs is read run by run") {
   const DoctorLog log =
       parse_doctor_log("mpirun said this\n" + run_of("all_reduce", kRows) +
                            "# Collective test concluded: all_reduce_perf\n" +
-                           run_of("all_gather", kRows) + run_of("alltoall", kRows, ""),
+                           run_of("all_gather", kHalfRows) + run_of("alltoall", kHalfRows, ""),
                        "a.log", std::nullopt);
   REQUIRE(log.runs.size() == 3);
   REQUIRE(log.runs[0].operation == Operation::AllReduce);
@@ -89,10 +95,33 @@ TEST_CASE("rows out of order and repeated ones are taken by their sizes") {
   REQUIRE(points[0].time == nanoseconds(12'240));  // The median.
 }
 
+TEST_CASE("busbw over algbw decides about the operation and the ranks") {
+  const std::string more_ranks =
+      "a.log:5: expected all_gather of 11 ranks or more (busbw / algbw is 1.01), found all_gather "
+      "of 2 ranks";
+  REQUIRE(refusal(run_of("my_own", kRows), Operation::AllGather) == more_ranks);
+  REQUIRE(refusal(run_of("all_gather", kRows)) == more_ranks);
+  std::string unlisted = run_of("all_reduce", kRows);
+  unlisted.erase(unlisted.find("#  Rank  0"),
+                 unlisted.find("#       size") - unlisted.find("#  Rank  0"));
+  const DoctorLog log = parse_doctor_log(unlisted, "a.log", std::nullopt);
+  REQUIRE(log.ranks == 2);
+  REQUIRE(warns(log, "a.log:3: 2 ranks, as busbw / algbw says"));
+}
+
+TEST_CASE("output that measures links is sent to the command that compares it") {
+  REQUIRE(refusal("RDMA_Write BW Test\n#bytes #iterations BW peak[MB/sec] BW average[MB/sec]\n"
+                  "65536 5000 11703.71 11690.04\n") ==
+          "a.log: expected a collective, found perftest, which measures links: trainyard calibrate "
+          "a.log --cluster NAME holds it against the simulator");
+  REQUIRE(
+      refusal("# OSU MPI-CUDA Allreduce Latency Test v7\n# Size Avg Latency(us)\n8 9.5\n").empty());
+}
+
 TEST_CASE("what is wrong with a log is one line with its place") {
   const std::string torn =
       "        8192          2048     float     sum      -1    40.96    0.10\n";
-  REQUIRE(refusal("x\n" + run_of("all_reduce", kRows) + run_of("all_gather", kRows + torn))
+  REQUIRE(refusal("x\n" + run_of("all_reduce", kRows) + run_of("all_gather", kHalfRows + torn))
               .starts_with("a.log:20: expected 9 values as in the header on line 16"));
   REQUIRE(refusal(run_of("all_reduce", "")) ==
           "a.log:5: expected rows below the table's header, found none");
@@ -100,9 +129,11 @@ TEST_CASE("what is wrong with a log is one line with its place") {
           "--op: expected all_reduce, as in a.log:5, found \"all_gather\"");
   REQUIRE(refusal(run_of("my_own", kRows)) ==
           "a.log:5: expected a log that says its operation, or --op, found neither");
-  REQUIRE(refusal(run_of("my_own", kRows), Operation::AllGather).empty());
+  REQUIRE(refusal(run_of("my_own", kHalfRows), Operation::AllGather).empty());
   REQUIRE(refusal("hello\n").starts_with("a.log: expected nccl-tests output"));
-  std::string more = run_of("all_reduce", kRows);
+  const std::string of_three =
+      "        1024           256     float     sum      -1    10.24    0.10    0.13      0\n";
+  std::string more = run_of("all_reduce", of_three);
   more.insert(more.find("#       size"),
               "#  Rank  2 Group  0 Pid  8 on one device  2 [0x11] NVIDIA A100-SXM4-40GB\n");
   REQUIRE(refusal(run_of("all_reduce", kRows) + more) ==

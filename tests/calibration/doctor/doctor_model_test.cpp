@@ -158,6 +158,23 @@ TEST_CASE("the likeliest explanation comes first, and same predictions are one")
   REQUIRE_FALSE(strange.is_healthy);
 }
 
+TEST_CASE("given a fault, the faults share the probability of health") {
+  Diagnosis diagnosis;
+  diagnosis.explanations = {{.faults = {0}, .probability = 0.6, .tail = 0.5},
+                            {.faults = {2}, .probability = 0.32, .tail = 0.4},
+                            {.faults = {1}, .probability = 0.08, .tail = 0.2}};
+  diagnosis.is_healthy = true;
+  const Diagnosis given = given_a_fault(diagnosis);
+  REQUIRE(given.explanations.size() == 2);
+  REQUIRE(given.explanations[0].probability == Approx(0.8));
+  REQUIRE(given.explanations[1].probability == Approx(0.2));
+  REQUIRE(given.fits);
+  REQUIRE(given.is_sure);
+  REQUIRE_FALSE(given.is_healthy);
+  diagnosis.explanations.resize(1);
+  REQUIRE(given_a_fault(diagnosis).is_healthy);
+}
+
 TEST_CASE("halfway between two explanations neither is sure") {
   const std::vector<LogPoint> points = doublings(6);
   const std::vector<double> healthy(6, 1.0);

@@ -95,6 +95,44 @@ TEST_CASE("rows are below, within or above their range") {
   REQUIRE(result.is_known_kind);
 }
 
+TEST_CASE(
+    "more than a quarter of the rows above their ranges is not normal, whatever explains them") {
+  std::vector<DoctorRun> runs = two_runs();
+  const Cluster cluster = one_server("dgx-h100");
+  const Hypotheses all = hypotheses_of(cluster, runs);
+  const std::size_t count = all.rows.size();
+  for (std::size_t slow = 0; slow <= count / 2; ++slow) {
+    measure(runs, all.candidates.front());
+    std::vector<DoctorPoint*> points;
+    for (DoctorRun& run : runs) {
+      for (DoctorPoint& point : run.points) {
+        points.push_back(&point);
+      }
+    }
+    for (std::size_t row = 0; row < slow; ++row) {
+      SimTime& time = points[count - 1 - row]->time;
+      time = SimTime(time.picoseconds() * 3);
+    }
+    const DoctorResult result = examine(all, runs, shipped_intervals());
+    REQUIRE(result.above == slow);
+    REQUIRE(result.below == 0);
+    REQUIRE(result.is_slow() == (4 * slow > count && slow >= 3));
+    if (result.is_slow()) {
+      REQUIRE_FALSE(result.is_normal());
+      for (const Explanation& one : result.diagnosis.explanations) {
+        REQUIRE(one.faults.front() != 0);
+      }
+    }
+  }
+  measure(runs, all.candidates.front());
+  for (DoctorPoint& point : runs[0].points) {
+    point.time = SimTime(point.time.picoseconds() / 3);
+  }
+  const DoctorResult fast = examine(all, runs, shipped_intervals());
+  REQUIRE(fast.is_fast());
+  REQUIRE_FALSE(fast.is_normal());
+}
+
 TEST_CASE("a fault that takes the machine apart is left out with the reason") {
   std::vector<DoctorRun> runs(1);
   runs[0].points.push_back({.size = mib(1), .time = {}});

@@ -70,4 +70,22 @@ TEST_CASE("perftest is between two servers, by size") {
   REQUIRE(compare_links(output, "a.txt", one, nullptr)[1].remark == "the cluster has one server");
 }
 
+TEST_CASE("OSU is between the first GPUs of one server, or of two") {
+  const Cluster one = shipped_cluster("dgx-h100", {.nodes = 1});
+  const Cluster two = shipped_cluster("dgx-h100", {.nodes = 2});
+  PastedValue gpus = value_of("OSU MPI-CUDA Bandwidth, D to D", 0, 0, 40.0);
+  gpus.size = mib(4);
+  PastedValue hosts = value_of("OSU MPI Bandwidth, H to H", 0, 0, 40.0);
+  hosts.size = mib(4);
+  const PastedOutput output{.tool = PastedTool::Osu, .values = {gpus, hosts}, .warnings = {}};
+  const std::vector<LinkComparison> within = compare_links(output, "a.txt", one, nullptr);
+  REQUIRE(within[0].simulated.value() ==
+          Approx(simulated_rate(one, {.source = one.gpus[0], .target = one.gpus[1]})));
+  REQUIRE(within[1].remark.starts_with("between host memory of one server"));
+  const std::vector<LinkComparison> across = compare_links(output, "a.txt", one, &two);
+  REQUIRE(across[0].simulated.value() ==
+          Approx(simulated_rate(two, {.source = two.gpus[0], .target = two.gpus[8]})));
+  REQUIRE(across[1].simulated.value() == Approx(48.0).margin(3.0));
+}
+
 }  // namespace trainyard

@@ -104,7 +104,8 @@ TEST_CASE("what a YAML table may not hold is an error that says where") {
 TEST_CASE("a file that is no measured table is an error") {
   REQUIRE(error_of("hello\n") ==
           "dir/table.yaml: expected nccl-tests output (a header line with size, time, algbw and "
-          "busbw) or a YAML table (source, system, test, rows), found neither");
+          "busbw; or JSON), a collective of the OSU Micro-Benchmarks, or a YAML table (source, "
+          "system, test, rows), found neither");
   REQUIRE(contains(error_of(""), "found neither"));
   REQUIRE_THROWS_WITH(load_measurement("no/such/file.log"),
                       "no/such/file.log: expected a measured table, found no such file");

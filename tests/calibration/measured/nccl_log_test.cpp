@@ -261,6 +261,39 @@ TEST_CASE("a log says how many GPUs a process drives and whether graphs are repl
   REQUIRE(!parse_log(kHeader + kRow).gpus_per_process.has_value());
 }
 
+TEST_CASE("programs that ran side by side are told from runs one after the other") {
+  const std::string devices =
+      "#   Rank  0 Pid 11 on one device  0 [0x00] V100\n"
+      "#   Rank  1 Pid 11 on one device  1 [0x01] V100\n";
+  const std::string end = "# Avg bus bandwidth    : 21.08\n";
+  const auto why =
+      why_separate(devices + devices + kHeader + kHeader + kRow + kRow + end + end, "run.log");
+  REQUIRE(why.has_value());
+  REQUIRE(
+      why->starts_with("run.log:7: expected the rows of one run, found those of 2 programs, "
+                       "each with 2 ranks of its own, side by side"));
+  const std::string run = devices + kHeader + kRow + end;
+  REQUIRE_FALSE(why_separate(run + run, "run.log").has_value());
+  // The first run broke off before its table.
+  REQUIRE_FALSE(why_separate(devices + run, "run.log").has_value());
+  REQUIRE(split_runs(run + run).size() == 2);
+  REQUIRE(split_runs(run + run)[1].header_line == 8);
+}
+
+TEST_CASE("busbw 0 on every row is said to be runs of one rank") {
+  const std::string small =
+      "           8             2     float     sum      -1     5.5    0.00    0.00 0\n";
+  const std::string alone =
+      "     1048576        262144     float     sum      -1    93.25   11.24    0.00      0\n";
+  const auto why = why_separate(kHeader + small + alone + alone, "run.log");
+  REQUIRE(why.has_value());
+  REQUIRE(
+      why->starts_with("run.log:2: expected a run of two ranks or more, found busbw 0 on every "
+                       "row: each process ran alone, with one rank"));
+  REQUIRE_FALSE(why_separate(kHeader + small + small, "run.log").has_value());
+  REQUIRE_FALSE(why_separate(kHeader + small + kRow, "run.log").has_value());
+}
+
 TEST_CASE("only a whole header makes a log") {
   REQUIRE(is_nccl_log("x\n[1,0]<stdout>:" + kHeader));
   REQUIRE_FALSE(is_nccl_log(""));

@@ -141,4 +141,25 @@ TEST_CASE("damaged output of tools is read or refused, never more", "[damage]") 
   }
 }
 
+TEST_CASE("the tests of two ranks of OSU are rates of 1e6 bytes or times") {
+  const std::string rates =
+      "# OSU MPI-CUDA Bandwidth Test v7.2\n"
+      "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
+      "# Size      Bandwidth (MB/s)\n# Datatype: MPI_CHAR.\n"
+      "1                       1.01\n4194304             87543.13\n8388608\n";
+  REQUIRE(pasted_tool(rates) == PastedTool::Osu);
+  const PastedOutput output = parse_pasted(rates, PastedTool::Osu, "osu.log");
+  REQUIRE(output.values.size() == 2);
+  REQUIRE(output.values[1].test == "OSU MPI-CUDA Bandwidth, D to D");
+  REQUIRE(output.values[1].size == mib(4));
+  REQUIRE(output.values[1].value == Approx(87.54313));
+  REQUIRE(output.warnings.size() == 1);
+  REQUIRE(output.warnings[0].starts_with("osu.log:7: left out: expected a size and a value"));
+  const std::string times =
+      "# OSU MPI Latency Test v7.2\n# Size          Latency (us)\n8                   1.52\n";
+  const PastedOutput latency = parse_pasted(times, pasted_tool(times).value(), "osu.log");
+  REQUIRE(latency.values[0].is_latency);
+  REQUIRE(latency.values[0].value == 1.52);
+}
+
 }  // namespace trainyard

@@ -160,6 +160,31 @@ TEST_CASE("a measured table gives the sizes and a measured time for each") {
   REQUIRE(report["measured"]["name"] == "h100-1x8-nvswitch-allreduce");
 }
 
+TEST_CASE("an algorithm that works in place is compared with in-place times") {
+  const ScratchFolder folder;
+  const std::string log =
+      folder
+          .write("in.log",
+                 "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+                 " 1048576 262144 float sum -1 100.0 10.49 18.35 0 80.0 13.11 22.94 0\n"
+                 " 2097152 524288 float sum -1 200.0 10.49 18.35 0 N/A N/A N/A N/A\n")
+          .string();
+  const std::string file = source_dir().string() + "/configs/algorithms/allreduce_ring_8.xml";
+  const CollectiveJson report =
+      json_of_collective("all_reduce", {"--nodes", "1", "--algo-file", file, "--against", log});
+  REQUIRE(report["rows"].size() == 2);
+  REQUIRE(report["rows"][0]["measured_time_us"] == 80.0);
+  REQUIRE(report["rows"][1]["measured_time_us"] == 200.0);
+  REQUIRE(has_note_collective(report, "the algorithm works in place: 1 of 2 rows have"));
+  REQUIRE(json_of_collective("all_reduce", {"--nodes", "1", "--algo", "ring", "--against",
+                                            log})["rows"][0]["measured_time_us"] == 100.0);
+  // The rows say that they are of eight ranks.
+  REQUIRE_THROWS_WITH(
+      json_of_collective("all_reduce", {"--nodes", "2", "--algo", "ring", "--against", log}),
+      "--against: expected all_reduce of 16 ranks, found " + log +
+          " of all_reduce of 8 ranks (busbw / algbw is 1.75)");
+}
+
 TEST_CASE("sizes of a sweep that were not measured stay without a measured time") {
   const CollectiveJson report =
       json_of_collective("all_reduce", {"--nodes", "1", "--algo", "ring", "--against", kMeasured,

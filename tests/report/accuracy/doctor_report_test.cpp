@@ -58,6 +58,25 @@ TEST_CASE("the verdict names what cannot be told apart") {
           "nearest, and 0.2 % of such machines are as far off");
 }
 
+TEST_CASE("rows outside on one side are said before any explanation") {
+  DoctorReport report = small_report_report();
+  DoctorResult& result = report.result;
+  result.above = 1;
+  REQUIRE(verdict_text(result) ==
+          "Not normal: 1 of 1 rows take longer than their ranges; of the faults that were tried, "
+          "NVLS is off, or a GPU is slow is the likeliest with 90 %");
+  result.diagnosis.fits = false;
+  result.diagnosis.explanations[0].tail = 0.002;
+  REQUIRE(verdict_text(result) ==
+          "Not normal: 1 of 1 rows take longer than their ranges, and nothing that was tried "
+          "explains it: NVLS is off, or a GPU is slow comes nearest, and 0.2 % of such machines "
+          "are as far off");
+  result.above = 0;
+  result.below = 1;
+  REQUIRE(verdict_text(result).starts_with(
+      "Not normal: 1 of 1 rows take less time than their ranges, which no fault does"));
+}
+
 TEST_CASE("wrong results come before anything about times") {
   DoctorReport report = small_report_report();
   DoctorResult& result = report.result;
