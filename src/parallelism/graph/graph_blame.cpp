@@ -25,7 +25,7 @@ class Blame {
     SimTime cursor;
     std::optional<OperationId> last;
     for (const OperationId id : operations) {
-      if (!last || timing(id).end > timing(*last).end) {
+      if (!last || result_.timings.end(id) > result_.timings.end(*last)) {
         last = id;
       }
       if (graph_.operation(id).kind != GraphOperationKind::Compute) {
@@ -52,8 +52,7 @@ class Blame {
   }
 
  private:
-  // A span of time in which the rank took part in a call that nothing is meant
-  // to hide.
+  // A span of time in which the rank took part in a call that nothing is meant to hide.
   struct Exposed {
     SimTime start;
     SimTime end;
@@ -64,21 +63,20 @@ class Blame {
   void sort_by_start(std::vector<OperationId>& operations) const {
     std::vector<std::pair<SimTime, OperationId>> starts;
     for (const OperationId id : operations) {
-      starts.emplace_back(timing(id).start, id);
+      starts.emplace_back(result_.timings.start(id), id);
     }
     std::sort(starts.begin(), starts.end());
     std::transform(starts.begin(), starts.end(), operations.begin(),
                    [](const auto& each) { return each.second; });
   }
 
-  // Lists the exposed operations of the rank, sorted by start; of several at
-  // once the first.
+  // Lists the exposed operations of the rank, sorted by start; of several at once the first.
   void list_exposed(const std::vector<OperationId>& operations) {
     exposed_.clear();
     SimTime cursor;
     for (const OperationId id : operations) {
       const GraphOperation& operation = graph_.operation(id);
-      const SimTime start = std::max(cursor, timing(id).start);
+      const SimTime start = std::max(cursor, result_.timings.start(id));
       if (operation.kind == GraphOperationKind::Collective && operation.call.slowdown_ppm == 0 &&
           timing(id).end > start) {
         exposed_.push_back({.start = start, .end = timing(id).end, .part = operation.part});
@@ -87,8 +85,7 @@ class Blame {
     }
   }
 
-  // While the rank waits for others or for its host, calls of its own count
-  // first.
+  // While the rank waits for others or for its host, calls of its own count first.
   void add_idle(StepPart part, SimTime from, SimTime to, StepParts& parts) const {
     auto call = std::partition_point(exposed_.begin(), exposed_.end(),
                                      [&](const Exposed& exposed) { return exposed.end <= from; });
@@ -104,8 +101,7 @@ class Blame {
 
   [[nodiscard]] GraphTiming timing(OperationId id) const { return result_.timings[id.value()]; }
 
-  // A call that the rank takes part in is its own, whoever's end the chain came
-  // to.
+  // A call that the rank takes part in is its own, whoever's end the chain came to.
   [[nodiscard]] StepPart part_of(OperationId id, int rank) const {
     const GraphOperation& operation = graph_.operation(id);
     bool is_own = operation.kind != GraphOperationKind::Compute;
@@ -118,8 +114,8 @@ class Blame {
     return is_own ? operation.part : StepPart::Bubble;
   }
 
-  // Adds the operation that ends at `to`, and what made it and those before it
-  // ready last, back to `from`.
+  // Adds the operation that ends at `to`, and what made it and those before it ready last, back to
+  // `from`.
   void add_chain(std::optional<OperationId> at, int rank, SimTime from, SimTime to,
                  StepParts& parts) const {
     while (at && to > from) {

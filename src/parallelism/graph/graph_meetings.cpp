@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 namespace trainyard {
@@ -42,15 +41,22 @@ struct MessagesBySource {
   std::vector<OperationId> messages;  // Rising for each source.
 };
 
-// A message of one source.
+// An end of a message from one source, in the order of channels.
 struct SourceMessage {
   int target = 0;
   std::uint32_t tag = 0;
-  GraphOperationKind kind = GraphOperationKind::Send;
   OperationId id;
 
-  [[nodiscard]] auto key() const { return std::tie(target, tag, kind, id); }
+  auto operator<=>(const SourceMessage&) const = default;
+  [[nodiscard]] auto channel() const { return std::make_pair(target, tag); }
 };
+
+// Most files list them in that order.
+void sort_if_needed(std::vector<SourceMessage>& messages) {
+  if (!std::is_sorted(messages.begin(), messages.end())) {
+    std::sort(messages.begin(), messages.end());
+  }
+}
 
 }  // namespace
 
@@ -93,35 +99,34 @@ void GraphMeetings::join_calls(const OperationGraph& graph) {
   }
 }
 
-// Pairs the n-th send from one rank to another with a tag with the n-th receive
-// of it there.
+// Pairs the n-th send from one rank to another with a tag with the n-th receive of it there.
 void GraphMeetings::pair_messages(const OperationGraph& graph) {
   const MessagesBySource by_source(graph);
-  std::vector<SourceMessage> messages;
+  std::vector<SourceMessage> sends;
+  std::vector<SourceMessage> receives;
   for (std::size_t source = 0; source + 1 < by_source.first.size(); ++source) {
-    messages.clear();
+    sends.clear();
+    receives.clear();
     for (std::size_t at = by_source.first[source]; at < by_source.first[source + 1]; ++at) {
       const OperationId id = by_source.messages[at];
       const GraphOperation& operation = graph.operation(id);
-      const bool sends = operation.kind == GraphOperationKind::Send;
-      messages.push_back({.target = sends ? operation.message.peer : graph.rank_of(id),
-                          .tag = operation.message.tag,
-                          .kind = operation.kind,
-                          .id = id});
+      const bool is_send = operation.kind == GraphOperationKind::Send;
+      (is_send ? sends : receives)
+          .push_back({.target = is_send ? operation.message.peer : graph.rank_of(id),
+                      .tag = operation.message.tag,
+                      .id = id});
     }
-    std::sort(messages.begin(), messages.end(),
-              [](const SourceMessage& a, const SourceMessage& b) { return a.key() < b.key(); });
-    // The sends of a channel stand before its receives.
-    auto send = messages.begin();
-    for (auto each = messages.begin(); each != messages.end(); ++each) {
-      if (each == messages.begin() || each->target != std::prev(each)->target ||
-          each->tag != std::prev(each)->tag) {
-        send = each;
+    sort_if_needed(sends);
+    sort_if_needed(receives);
+    auto send = sends.begin();
+    for (const SourceMessage& receive : receives) {
+      while (send != sends.end() && send->channel() < receive.channel()) {
+        ++send;
       }
-      if (each->kind == GraphOperationKind::Receive && send->kind == GraphOperationKind::Send) {
-        const std::uint32_t first = std::min(send->id, each->id).value();
+      if (send != sends.end() && send->channel() == receive.channel()) {
+        const std::uint32_t first = std::min(send->id, receive.id).value();
         of_operation_[send->id.value()] = first;
-        of_operation_[each->id.value()] = first;
+        of_operation_[receive.id.value()] = first;
         ++send;
       }
     }

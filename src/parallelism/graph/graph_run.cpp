@@ -28,7 +28,9 @@ GraphRun::GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraff
       begin_(simulator.now()),
       meetings_(graph),
       is_ready_(graph.operations().size()),
-      states_(meetings_.size()),
+      come_(meetings_.size()),
+      has_started_(meetings_.size()),
+      message_times_(meetings_.size(), kUnknown),
       ranks_(static_cast<std::size_t>(graph.ranks())),
       queues_(graph.streams().size()),
       successors_(successors_of(graph)) {
@@ -65,8 +67,7 @@ void GraphRun::run_ready() {
   }
 }
 
-// Returns whether the operation is at the head of its stream's queue, which it
-// joins if it is new.
+// Returns whether the operation is at the head of its stream's queue, which it joins if it is new.
 bool GraphRun::takes_stream(OperationId id) {
   std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
   if (queue.empty() || queue.front() != id) {
@@ -91,7 +92,7 @@ void GraphRun::become_ready(OperationId id) {
   }
   const std::uint32_t meeting = meetings_.of(id);
   if (operation.kind == GraphOperationKind::Collective) {
-    if (++states_[meeting].ready == meetings_.expected(graph_, meeting)) {
+    if (++come_[meeting] == meetings_.expected(graph_, meeting)) {
       start_call(meeting, id);
     }
     return;
@@ -180,8 +181,7 @@ void GraphRun::end_compute(OperationId id) {
   result_.timings.set_slowed(
       id, now() - result_.timings.start(id) - compute_parts(graph_, id, options_).total());
   end(id);
-  // Operations that start now on the same rank keep the speeds as they are:
-  // start them first.
+  // Operations that start now on the same rank keep the speeds as they are: start them first.
   run_ready();
   if (!rank.slowing.empty()) {
     change_speeds(rank);
@@ -244,7 +244,7 @@ void GraphRun::change_speeds(RankState& rank) {
 }
 
 void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
-  states_[meeting].has_started = true;
+  has_started_[meeting] = true;
   const std::span<const OperationId> members = meetings_.members(meeting);
   for (const OperationId id : members) {
     begin(id, last);
@@ -282,11 +282,10 @@ void GraphRun::end_call(std::uint32_t meeting) {
 }
 
 void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
-  MeetingState& state = states_[meeting];
-  ++state.ready;
+  ++come_[meeting];
   const std::span<const OperationId> ends = meetings_.members(meeting);
   if (ends.size() == 2 && graph_.operation(ends.front()).message.handover == Handover::Rendezvous) {
-    if (state.ready == 2) {
+    if (come_[meeting] == 2) {
       begin(ends.front(), id);
       begin(ends.back(), id);
       send_message(meeting);
@@ -295,20 +294,19 @@ void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
   }
   if (graph_.operation(id).kind == GraphOperationKind::Send) {
     send_message(meeting);
-  } else if (state.has_started) {
+  } else if (has_started_[meeting]) {
     receive(id, meeting);
   }
 }
 
 void GraphRun::send_message(std::uint32_t meeting) {
-  MeetingState& state = states_[meeting];
-  state.has_started = true;
+  has_started_[meeting] = true;
   const std::span<const OperationId> ends = meetings_.members(meeting);
   const OperationId source = ends.front();
   const GraphMessage& message = graph_.operation(source).message;
   const int from = graph_.rank_of(source);
   if (const auto time = traffic_.message_time(from, message.peer, message.size)) {
-    state.time = *time;
+    message_times_[meeting] = *time;
     simulator_.schedule(*time, *this, token_of(GraphEvent::Meeting, 0, meeting));
   } else {
     traffic_.start_message(from, message.peer, message.size, *this,
@@ -324,11 +322,10 @@ void GraphRun::send_message(std::uint32_t meeting) {
 }
 
 void GraphRun::message_arrived(std::uint32_t meeting) {
-  MeetingState& state = states_[meeting];
   const std::span<const OperationId> ends = meetings_.members(meeting);
   const OperationId source = ends.front();
-  const bool was_known = state.time != kUnknown;
-  state.time = now() - result_.timings.start(source);
+  const bool was_known = message_times_[meeting] != kUnknown;
+  message_times_[meeting] = now() - result_.timings.start(source);
   end(source);
   if (ends.size() < 2) {
     return;
@@ -343,7 +340,7 @@ void GraphRun::message_arrived(std::uint32_t meeting) {
 
 // Receives a message that has started and is no rendezvous.
 void GraphRun::receive(OperationId id, std::uint32_t meeting) {
-  if (const SimTime time = states_[meeting].time; time != kUnknown) {
+  if (const SimTime time = message_times_[meeting]; time != kUnknown) {
     const OperationId source = meetings_.members(meeting).front();
     const bool is_eager = graph_.operation(source).message.handover == Handover::Eager;
     const SimTime end = result_.timings.start(is_eager ? source : id) + time;
@@ -375,7 +372,7 @@ std::string GraphRun::wait_of(OperationId id) const {
       }
     }
   } else if (kind != GraphOperationKind::Compute && kind != GraphOperationKind::Host &&
-             !states_[meetings_.of(id)].has_started) {
+             !has_started_[meetings_.of(id)]) {
     const std::span<const OperationId> members = meetings_.members(meetings_.of(id));
     const auto missing = std::find_if(members.begin(), members.end(), [&](OperationId member) {
       return !is_ready_[member.value()];

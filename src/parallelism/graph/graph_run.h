@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an operation graph, as graph_runner.h describes it: events on a
-// simulator that others may use as well, so that several graphs can run side by
-// side.
+// One run of an operation graph, as graph_runner.h describes it: events on a simulator that others
+// may use as well, so that several graphs can run side by side.
 #pragma once
 
 #include <cstddef>
@@ -34,29 +33,21 @@ class GraphRun final : private EventHandler {
   GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
            const GraphRunOptions& options);
 
-  // Starts what has to wait for nothing at once, everything else in events.
-  // Once only.
+  // Starts what has to wait for nothing at once, everything else in events. Once only.
   void start();
-  // `done` is woken with `token` at the instant at which the last operation
-  // ends.
+  // `done` is woken with `token` at the instant at which the last operation ends.
   void notify(EventHandler& done, std::uint64_t token);
   [[nodiscard]] bool has_ended() const { return ended_ == is_ready_.size(); }
   // Returns the result when nothing happens any more. Once only.
   [[nodiscard]] GraphResult result();
 
  private:
-  struct MeetingState {
-    SimTime time = kUnknown;  // Of a message that is on its way.
-    std::uint32_t ready = 0;
-    bool has_started = false;
-  };
   // Computation or a call that is under way.
   struct Computing {
     OperationId id;
     WorkProgress progress;
   };
   struct Calling {
-    std::uint32_t meeting;
     std::optional<SimTime> time;  // When known, without slowdowns.
     WorkProgress progress;
   };
@@ -99,8 +90,11 @@ class GraphRun final : private EventHandler {
   const GraphRunOptions& options_;
   SimTime begin_;
   GraphMeetings meetings_;
-  std::vector<bool> is_ready_;                // Indexed by operation.
-  std::vector<MeetingState> states_;          // Indexed by meeting.
+  std::vector<bool> is_ready_;  // Indexed by operation.
+  // Indexed by meeting: members that are ready, and times of messages on their way.
+  std::vector<std::uint32_t> come_;
+  std::vector<bool> has_started_;
+  std::vector<SimTime> message_times_;
   std::map<std::uint32_t, Calling> calling_;  // Indexed by meeting.
   std::vector<RankState> ranks_;
   // Queues by stream of StreamOrder::Ready: what runs, then what waits for it.

@@ -5,6 +5,9 @@
 
 #include "parallelism/trace_import/goal_schedule.h"
 
+#include <malloc.h>
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -38,6 +41,51 @@ GraphTiming timing_of(const ImportedWorkload& workload, const GraphedRun& run,
   FAIL("no operation " + name);
   return {};
 }
+
+// A ring all_reduce, as one rank after the other passes on what it got.
+std::string ring(int ranks) {
+  std::string text = fmt::format("num_ranks {}\n", ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    text += fmt::format("rank {} {{\n", rank);
+    for (int round = 0; round < 2 * (ranks - 1); ++round) {
+      text += fmt::format("s{0}: send 8b to {1} tag {0}\nr{0}: recv 8b from {2} tag {0}\n", round,
+                          (rank + 1) % ranks, (rank + ranks - 1) % ranks);
+      if (round > 0) {
+        text += fmt::format("s{0} requires r{1}\nr{0} requires r{1}\n", round, round - 1);
+      }
+    }
+    text += "}\n";
+  }
+  return text;
+}
+
+ImportedWorkload goal_of(const std::string& text, int gpus) {
+  return imported_workload(ImportedFormat::Goal, imported_files({text}), gpus);
+}
+
+// Bytes on the heap; nothing is known of them under sanitizers.
+std::size_t heap_in_use() {
+  const struct mallinfo2 heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+// Messages of 1 us each, and how much was on the heap when one began.
+struct WatchedTraffic final : GraphTraffic {
+  std::optional<SimTime> call_time(const GraphCommunicator& /*communicator*/,
+                                   const GraphCall& /*call*/) override {
+    return SimTime();
+  }
+  std::optional<SimTime> message_time(int /*from*/, int /*to*/, Bytes /*size*/) override {
+    most_in_use = std::max(most_in_use, heap_in_use());
+    return 1_us;
+  }
+  void start_call(const GraphCommunicator& /*communicator*/, const GraphCall& /*call*/,
+                  EventHandler& /*done*/, std::uint64_t /*token*/) override {}
+  void start_message(int /*from*/, int /*to*/, Bytes /*size*/, EventHandler& /*done*/,
+                     std::uint64_t /*token*/) override {}
+
+  std::size_t most_in_use = 0;
+};
 
 const std::string kTwo =
     "num_ranks 2\n"
@@ -116,6 +164,25 @@ TEST_CASE("a message that is there when it is asked for takes no more time", "[g
       "rank 1 {\nw: calc 9000\nr: recv 1000b from 0\nr requires w\n}\n");
   REQUIRE(run_round(workload).result.finish == 9_us);
   REQUIRE(run_round(workload, {}, false).result.finish == 9_us);
+}
+
+TEST_CASE("a schedule takes few bytes an operation, read and while it runs", "[goal]") {
+  constexpr int kRanks = 128;
+  const std::string text = ring(kRanks);
+  const std::size_t before = heap_in_use();
+  const ImportedWorkload workload = goal_of(text, kRanks);
+  const auto operations = static_cast<double>(workload.graph.operations().size());
+  REQUIRE(operations == 2.0 * 2 * (kRanks - 1) * kRanks);
+  const double read = static_cast<double>(heap_in_use() - before) / operations;
+  Simulator simulator;
+  WatchedTraffic traffic;
+  const GraphResult result = run_graph(simulator, workload.graph, traffic);
+  REQUIRE(result.finish == 1_us * (2 * (kRanks - 1)));
+  const double running = static_cast<double>(traffic.most_in_use - before) / operations;
+  INFO(read << " and " << running << " B an operation");
+  // A ring of 1,024 ranks has 4.2 million operations, and 400 MB are asked for.
+  REQUIRE((kIsSanitized || (read > 40 && read < 50)));
+  REQUIRE((kIsSanitized || (running > read && running < 95)));
 }
 
 TEST_CASE("what a schedule gets wrong is named with file and line", "[goal]") {
