@@ -17,8 +17,8 @@ void keep_standard_streams();
 // From now on a crash begins with crash_advice() (sim/crash_advice.h) on standard error.
 void explain_crashes();
 
-// Returns the text as one line of less than 400 bytes. Longer ones lose their middle: an error begins
-// with its place and ends with what was found.
+// Returns the text as one line of less than 400 bytes. Longer ones lose their middle: an error
+// begins with its place and ends with what was found.
 [[nodiscard]] std::string one_line(std::string_view text);
 
 // Writes "trainyard: TEXT" as one line on standard error, as far as that can be written.

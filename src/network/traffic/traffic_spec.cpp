@@ -182,9 +182,11 @@ class Rows {
     return read_flow_sizes(node, around_->folder, around_->reading.shipped_sizes);
   }
 
-  // The size of flows with a size of their own each.
-  [[nodiscard]] auto flow_size() const {
-    return Via{Amount{}, [this](const ConfigNode& node) {
+  // The size of flows with a size of their own each. `kind`: that of the schema, for which all
+  // groups are of one kind.
+  template <typename Kind>
+  [[nodiscard]] auto flow_size(Kind kind) const {
+    return Via{kind, [this](const ConfigNode& node) {
                  const FlowSizes sizes = read_sizes(node);
                  if (!sizes.is_fixed()) {
                    node.fail("a size such as \"10 MB\"", node.found());
@@ -367,7 +369,7 @@ class Rows {
   void flows(Fields& fields, TrafficGroup& group) const {
     ListedTraffic traffic;
     std::optional<Bytes> usual;
-    fields.optional("size", usual, flow_size(), "Size of each flow.");
+    fields.optional("size", usual, flow_size(FlowSizesKind{}), "Size of each flow.");
     fields.required("flows", traffic.flows, FlowsKind{*this, usual}, kFlowsText);
     fields.check([&](const ConfigNode& node) {
       if (traffic.flows.empty()) {
@@ -392,8 +394,8 @@ class Rows {
     constexpr std::string_view kSize = "Its size: the group's.";
     flow.size = usual.value_or(Bytes());
     fields.where(usual.has_value(),
-                 [&] { fields.optional("size", flow.size, flow_size(), kSize); });
-    fields.where(!usual, [&] { fields.required("size", flow.size, flow_size(), kSize); });
+                 [&] { fields.optional("size", flow.size, flow_size(Amount{}), kSize); });
+    fields.where(!usual, [&] { fields.required("size", flow.size, flow_size(Amount{}), kSize); });
     fields.optional("start", flow.time, NearTime{}, "When it begins, after the group: 0.");
   }
 

@@ -89,7 +89,7 @@ class TraceReader {
     fail(fmt::format("{}: expected {}, found {}", column, expected, in_quotes(found)));
   }
 
-  // What follows the announced flows of HPCC is not read there either.
+  // HPCC does not read what follows the flows that it announces either.
   [[nodiscard]] bool is_complete() const {
     return format_ == TraceFormat::Hpcc && announced_ == static_cast<std::int64_t>(flows_.size());
   }
@@ -296,7 +296,7 @@ class TraceReader {
   std::size_t width_ = 0;
   std::array<std::optional<std::size_t>, kColumns> places_ = {};
   std::optional<std::int64_t> announced_;
-  std::int64_t nodes_ = 0;  // Of a connection matrix.
+  std::int64_t nodes_ = 0;  // Nodes of a connection matrix.
   bool is_read_ahead_ = false;
   std::vector<FlowStart> flows_;
 };

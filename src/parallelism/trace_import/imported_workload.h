@@ -59,7 +59,7 @@ struct ImportedTarget {
   Folding folding = Folding::Folded;
   // Groups by name, of Chakra traces: beside those that the traces have.
   std::map<std::string, std::vector<int>> groups = {};
-  // What the ranks of profiles called, for kernels that do not say it.
+  // Calls of the ranks of profiles, for kernels that do not say theirs.
   std::vector<ImportedFile> execution_traces = {};
 
   [[nodiscard]] int gpus() const { return static_cast<int>(server_of_gpu.size()); }

@@ -33,7 +33,7 @@ constexpr std::array<SimAiPolicy, 11> kPolicies{{
     {"DISTRIBUTED_INFERENCE", SimAiOrder::Inference, {Group::All, std::nullopt, std::nullopt}},
     {"MICRO", SimAiOrder::Calls, {std::nullopt, std::nullopt, Group::All}},
 }};
-// Of the first layer of a recommendation model, the embedding.
+// The groups of the first layer of a recommendation model, the embedding.
 constexpr std::array<std::optional<Group>, kPasses> kExchanges{Group::All, Group::All, Group::All};
 
 const SimAiPolicy* policy_of(std::string_view name) {

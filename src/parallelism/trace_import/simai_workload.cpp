@@ -266,7 +266,7 @@ class SimAiGraph {
     StreamId inputs;  // Calls for gradients of inputs that run beside computation.
     StreamId weights;
     StreamId update;
-    std::optional<OperationId> awaited = {};  // What the next computation waits for.
+    std::optional<OperationId> awaited = {};  // The next computation waits for it.
   };
 
   OperationId add_work(Streams& streams, const SimAiLayer& layer, std::size_t pass, StepPart part) {
@@ -384,7 +384,7 @@ class SimAiGraph {
     }
   }
 
-  // What SimAI adds to the layers of a stage (Layer.cc: pre_bubble_time, Expose_PP_time).
+  // Adds what SimAI adds to the layers of a stage (Layer.cc: pre_bubble_time, Expose_PP_time).
   void add_pipeline(int rank, Streams& streams) {
     OperationGraph& graph = workload_.graph;
     (void)graph.add_collective(

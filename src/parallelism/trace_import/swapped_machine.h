@@ -14,14 +14,14 @@
 namespace trainyard {
 
 enum class KernelKind : std::uint8_t {
-  Product,    // Of matrices, and convolutions.
-  Attention,  // In one kernel.
-  HostCopy,   // To or from the host, whose time is kept.
+  Product,    // Products of matrices, and convolutions.
+  Attention,  // Attention in one kernel.
+  HostCopy,   // A copy to or from the host, whose time is kept.
   Memory,     // All others.
 };
 inline constexpr std::size_t kKernelKinds = 4;
 
-// By words in the names that cuBLAS, cuDNN, CUTLASS, rocBLAS, Triton and PyTorch give kernels.
+// Goes by words in the names that cuBLAS, cuDNN, CUTLASS, rocBLAS, Triton and PyTorch give kernels.
 [[nodiscard]] KernelKind kind_of_kernel(std::string_view name);
 
 // Times on `to` over those on `from`, by KernelKind, in millionths.

@@ -60,7 +60,7 @@ struct CallTimes {
 };
 using CallKinds = std::map<std::tuple<Operation, Bytes, std::size_t>, CallTimes>;
 
-// Of several recorded members the one that came last has the shortest time. The n-th call of a
+// The recorded member that came last has the shortest time. The n-th call of a
 // communicator on one rank is the n-th on every other.
 CallKinds kinds_of(const ImportedReport& report) {
   const OperationGraph& graph = report.source->graph;

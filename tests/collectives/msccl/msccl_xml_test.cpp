@@ -78,9 +78,9 @@ TEST_CASE("what is no MSCCL file is refused in one line") {
   REQUIRE(
       error_of(file(R"(name="n" nchannels="33" nchunksperloop="1" ngpus="1" coll="reduce")", "")) ==
       "a.xml:1:2: algo: nchannels: expected a whole number from 1 to 32, found \"33\"");
-  REQUIRE(error_of(file(R"(nchannels="1" nchunksperloop="1" ngpus="1" coll="custom")", "")) ==
+  REQUIRE(error_of(file(R"(nchannels="1" nchunksperloop="1" ngpus="1" coll="sum")", "")) ==
           "a.xml:1:2: algo: coll: expected one of allreduce, allgather, reduce_scatter, alltoall, "
-          "broadcast, reduce, found \"custom\"");
+          "broadcast, reduce, custom, found \"sum\"");
 }
 
 TEST_CASE("a step that MSCCL would not run is refused with its line") {
