@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "cli/collective/collective_groups_nccl.h"
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/groups_file.h"
 #include "cli/common/common.h"
@@ -40,13 +41,7 @@ Algorithm algorithm_of(const CollectiveRequest& request, const GroupSpec& group,
 
 CommunicatorJob job_of(const CollectiveRequest& request, const GroupSpec& group, Bytes size) {
   const Operation operation = group.operation.value_or(request.operation);
-  const auto ranks = static_cast<int>(group.ranks.size());
-  const Bytes aligned = aligned_size(operation, group.size.value_or(size), ranks);
-  if (aligned == Bytes(0) && operation != Operation::Barrier) {
-    throw ConfigError(
-        fmt::format("group {}: expected at least {} bytes (-b), 16 for each rank, found {}",
-                    group.name, 16 * ranks, to_string(group.size.value_or(size))));
-  }
+  const Bytes aligned = size_of_group(group, operation, size);
   return {.ranks = group.ranks,
           .job = {.operation = operation,
                   .algorithm = algorithm_of(request, group, operation),
@@ -115,9 +110,10 @@ void note_overlap(const std::vector<GroupSpec>& groups, std::vector<std::string>
   }
   if (!doubled.empty()) {
     notes.push_back(
-        fmt::format("gpus {} are in several groups, whose collectives run side by side, as kernels "
+        fmt::format("{} {} in several groups, whose collectives run side by side, as kernels "
                     "on streams of their own do: they share links, and nothing else is modelled",
-                    ranks_text(doubled)));
+                    doubled.size() == 1 ? "gpu" : "gpus",
+                    ranks_text(doubled) + (doubled.size() == 1 ? " is" : " are")));
   }
 }
 
@@ -149,6 +145,9 @@ void add_rows(const std::vector<GroupSpec>& groups, const RunOfSize& run,
   SimTime last;
   for (std::size_t index = 0; index < groups.size(); ++index) {
     const CommunicatorJob& job = run.jobs[index];
+    // Each could be served before the others.
+    const bool is_bound = job.job.fidelity == Fidelity::Analytical;
+    const SimTime alone = run.alone[index].ends.front();
     report.rows.push_back({.group = groups[index].name,
                            .ranks = ranks_text(job.ranks),
                            .count = static_cast<int>(job.ranks.size()),
@@ -157,10 +156,10 @@ void add_rows(const std::vector<GroupSpec>& groups, const RunOfSize& run,
                            .algorithm = std::string(to_string(job.job.algorithm)),
                            .channels = run.together.channels[index],
                            .start = job.start,
-                           .end = run.together.ends[index],
-                           .alone = run.alone[index].ends.front()});
+                           .end = is_bound ? job.start + alone : run.together.ends[index],
+                           .alone = alone});
     first = std::min(first, job.start);
-    last = std::max(last, run.together.ends[index]);
+    last = std::max({last, report.rows.back().end, run.together.ends[index]});
   }
   report.runs.push_back({.size = size,
                          .makespan = last - first,
@@ -180,15 +179,11 @@ std::optional<std::string> complaint_of(const RunOfSize& run) {
   return std::nullopt;
 }
 
-}  // namespace
-
-GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) {
-  GroupsOutcome outcome;
-  GroupsReport& report = outcome.report;
-  const Cluster cluster = load_ranks(request, report.notes, log);
-  const std::vector<GroupSpec> groups =
-      read_groups(*request.groups, static_cast<int>(cluster.gpus.size()));
-  const auto sizes = sizes_of_runs(request, groups, report.notes);
+// Returns whether all runs were complete.
+bool run_plain_groups(const CollectiveRequest& request, const Cluster& cluster,
+                      const std::vector<GroupSpec>& groups,
+                      const std::vector<std::optional<Bytes>>& sizes, GroupsReport& report,
+                      spdlog::logger& log) {
   std::vector<RunOfSize> runs(sizes.size());
   for (std::size_t index = 0; index < sizes.size(); ++index) {
     for (const GroupSpec& group : groups) {
@@ -198,24 +193,61 @@ GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) 
   }
   check_jobs(cluster, groups, runs.front().jobs);
   run_all(cluster, runs, request.threads);
-  report.cluster = cluster.name;
-  report.fidelity = to_string(request.runtime.fidelity());
-  report.inputs = inputs_of_run(cluster, request.inputs);
-  report.estimates = cluster.estimates;
+  bool complete = true;
   for (std::size_t index = 0; index < sizes.size(); ++index) {
     if (const auto complaint = complaint_of(runs[index])) {
       log.error("groups: {}", *complaint);
-      outcome.complete = false;
+      complete = false;
       continue;
     }
     add_rows(groups, runs[index], sizes[index], report);
   }
   report.notes.emplace_back(
       "plain runtime: links and latencies only, without launch, protocol and proxy costs");
-  note_overlap(groups, report.notes);
+  if (request.runtime.fidelity() == Fidelity::Analytical) {
+    report.notes.emplace_back(
+        "analytical: a lower bound; each communicator could be served before the others, so that "
+        "it "
+        "takes its time alone, and only the makespan has what all of them put on a link");
+  }
   if (request.runtime.fidelity() == Fidelity::Packet) {
     add_packet_notes(request.packet, cluster.routing, report.notes);
   }
+  return complete;
+}
+
+}  // namespace
+
+Bytes size_of_group(const GroupSpec& group, Operation operation, Bytes size) {
+  const auto ranks = static_cast<int>(group.ranks.size());
+  const Bytes aligned = aligned_size(operation, group.size.value_or(size), ranks);
+  if (aligned == Bytes(0) && operation != Operation::Barrier) {
+    throw ConfigError(
+        fmt::format("group {}: expected at least {} bytes (-b), 16 for each rank, found {}",
+                    group.name, 16 * ranks, to_string(group.size.value_or(size))));
+  }
+  return aligned;
+}
+
+GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) {
+  GroupsOutcome outcome;
+  GroupsReport& report = outcome.report;
+  const Cluster cluster = load_ranks(request, report.notes, log);
+  const std::vector<GroupSpec> groups =
+      read_groups(*request.groups, static_cast<int>(cluster.gpus.size()));
+  const auto sizes = sizes_of_runs(request, groups, report.notes);
+  report.cluster = cluster.name;
+  report.runtime = request.runtime.name();
+  report.inputs = inputs_of_run(cluster, request.inputs);
+  report.estimates = cluster.estimates;
+  if (request.nccl) {
+    report.fidelity = request.runtime.engine ? to_string(*request.runtime.engine) : "ports";
+    run_nccl_groups(request, cluster, groups, sizes, report);
+  } else {
+    report.fidelity = to_string(request.runtime.fidelity());
+    outcome.complete = run_plain_groups(request, cluster, groups, sizes, report, log);
+  }
+  note_overlap(groups, report.notes);
   add_part_notes(cluster, request.inputs, report.notes);
   return outcome;
 }

@@ -5,6 +5,7 @@
 #include <spdlog/logger.h>
 
 #include "cli/collective/collective_request.h"
+#include "cli/collective/groups_file.h"
 #include "report/results/groups_report.h"
 
 namespace trainyard {
@@ -13,6 +14,10 @@ struct GroupsOutcome {
   GroupsReport report;
   bool complete = true;  // Whether all runs were.
 };
+
+// The bytes of a group, where `size` is that of the command line: as aligned_size() has them.
+// Throws ConfigError where nothing is left.
+[[nodiscard]] Bytes size_of_group(const GroupSpec& group, Operation operation, Bytes size);
 
 // Throws ConfigError.
 [[nodiscard]] GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log);

@@ -255,46 +255,6 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   return rows;
 }
 
-void add_runtime_notes(const CollectiveRequest& request, std::vector<std::string>& notes) {
-  notes.push_back(
-      fmt::format("nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in {}",
-                  to_string(*request.runtime.nccl),
-                  request.inputs.profile.value_or("configs/nccl/profile.yaml")));
-  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
-  const nccl::LaunchMode& mode = request.nccl->mode;
-  const std::string launch =
-      mode.cuda_graph ? "replayed from CUDA graphs"
-      : mode.gpus_per_process == 1
-          ? "launched by one process for each GPU"
-          : fmt::format("launched by processes of {} GPUs", mode.gpus_per_process);
-  notes.push_back(
-      mode.back_to_back
-          ? fmt::format("times are between calls back to back, as of nccl-tests, {}", launch)
-          : fmt::format("times are of one call by itself, {}", launch));
-}
-
-void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, bool several_nodes,
-                      std::vector<std::string>& notes) {
-  if (!request.runtime.engine) {
-    return;
-  }
-  const std::string_view fidelity = to_string(*request.runtime.engine);
-  if (!several_nodes) {
-    notes.push_back(fmt::format(
-        "--fidelity {} did not influence the result: one node does not use the fabric", fidelity));
-    return;
-  }
-  notes.push_back(fmt::format(
-      "{}: messages between nodes are carried by this engine, all else is as with ports",
-      fidelity));
-  if (request.runtime.engine == Fidelity::Analytical) {
-    notes.push_back("analytical: messages do not see each other in the fabric");
-  }
-  if (request.runtime.engine == Fidelity::Packet) {
-    add_packet_notes(request.packet, cluster.routing, notes);
-  }
-}
-
 // Takes away the runs that never were complete, and says why; notes how packets fared.
 CollectiveOutcome collected(const CollectiveRequest& request, std::vector<TimedRow>& rows,
                             Bytes largest, CollectiveReport report, spdlog::logger& log) {
@@ -372,6 +332,46 @@ void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
 }
 
 }  // namespace
+
+void add_runtime_notes(const CollectiveRequest& request, std::vector<std::string>& notes) {
+  notes.push_back(
+      fmt::format("nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in {}",
+                  to_string(*request.runtime.nccl),
+                  request.inputs.profile.value_or("configs/nccl/profile.yaml")));
+  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
+  const nccl::LaunchMode& mode = request.nccl->mode;
+  const std::string launch =
+      mode.cuda_graph ? "replayed from CUDA graphs"
+      : mode.gpus_per_process == 1
+          ? "launched by one process for each GPU"
+          : fmt::format("launched by processes of {} GPUs", mode.gpus_per_process);
+  notes.push_back(
+      mode.back_to_back
+          ? fmt::format("times are between calls back to back, as of nccl-tests, {}", launch)
+          : fmt::format("times are of one call by itself, {}", launch));
+}
+
+void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, bool several_nodes,
+                      std::vector<std::string>& notes) {
+  if (!request.runtime.engine) {
+    return;
+  }
+  const std::string_view fidelity = to_string(*request.runtime.engine);
+  if (!several_nodes) {
+    notes.push_back(fmt::format(
+        "--fidelity {} did not influence the result: one node does not use the fabric", fidelity));
+    return;
+  }
+  notes.push_back(fmt::format(
+      "{}: messages between nodes are carried by this engine, all else is as with ports",
+      fidelity));
+  if (request.runtime.engine == Fidelity::Analytical) {
+    notes.push_back("analytical: messages do not see each other in the fabric");
+  }
+  if (request.runtime.engine == Fidelity::Packet) {
+    add_packet_notes(request.packet, cluster.routing, notes);
+  }
+}
 
 CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
                            spdlog::logger& log) {

@@ -5,6 +5,8 @@
 #include <spdlog/logger.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
@@ -17,6 +19,11 @@ struct CollectiveOutcome {
   bool complete = true;                     // There are none of these.
   std::optional<CollectiveJob> shown = {};  // The plain run that a page shows in detail.
 };
+
+// Notes on the release, the profile and the launch, and on what the engine is for, if there is one.
+void add_runtime_notes(const CollectiveRequest& request, std::vector<std::string>& notes);
+void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, bool several_nodes,
+                      std::vector<std::string>& notes);
 
 // `request` must have `nccl`; takes the notes of `inputs`. Throws ConfigError for clusters that
 // NCCL or the model cannot take, and for what is forced where NCCL does not have it. Writes the

@@ -127,10 +127,9 @@ Options collective_options() {
                 "(default: all)"}},
        Options{{"groups",
                 "N|:N|FILE",
-                "plain: communicators side by side on one network: groups of N ranks, N groups of "
-                "every Nth rank, or those of a file with ranks, operation, size, algorithm, start",
+                "communicators side by side: groups of N ranks, N groups of every Nth rank, or "
+                "those of a file with ranks, operation, size, algorithm, start",
                 {.role = Role::Input,
-                 .needs = "runtime=plain fidelity=flow|packet",
                  .excludes = "ranks matrix algo-file root against trace plot compare fingerprint "
                              "report counters samples"}}},
        size_options(kSized),
@@ -203,8 +202,16 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     read_algorithms(reader, request);
   }
   request.groups = reader.text("groups");
-  if (request.groups && request.algorithms.size() != 1 && !request.auto_algorithms) {
+  if (request.groups && request.algorithms.size() > 1 && !request.auto_algorithms) {
     fail_option("algo", "one algorithm with --groups", *reader.text("algo"));
+  }
+  if (request.groups && request.nccl && request.nccl->choices.size() > 1) {
+    const bool in_algorithms =
+        request.nccl->choices.front().algorithm != request.nccl->choices.back().algorithm;
+    const char* const option = in_algorithms ? "algo" : "proto";
+    fail_option(option,
+                fmt::format("one {} with --groups", in_algorithms ? "algorithm" : "protocol"),
+                *reader.text(option));
   }
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");

@@ -93,8 +93,8 @@ struct SharedRun {
 };
 
 // Runs all at once on one network, each from its start; those that share GPUs do not wait for each
-// other. The engine and its options are those of the first, an engine in which messages contend.
-// Throws as run_collective() does.
+// other. The engine and its options are those of the first; with the analytical one no end is
+// before Network::quiet_time(). Throws as run_collective() does.
 [[nodiscard]] SharedRun run_together(const Cluster& cluster, std::span<const CommunicatorJob> jobs);
 
 // Why the job cannot run though the cluster has what its algorithm needs: the first two of its

@@ -124,7 +124,7 @@ std::optional<Bandwidth> Timer::State::rate_of_pairs(Operation operation) {
   const auto [known, is_new] = known_rates.try_emplace({-1, static_cast<int>(operation), 0}, 0.0);
   if (is_new) {
     const int peers = std::max(kMinPeers, kMaxWays / communicator.ranks);
-    const Load load = exchange_load(operation, peers, own_connections());
+    const Load load = exchange_load(operation, peers, LinkShares::AsReached, own_connections());
     known->second = rate_over_links(load, peers >= communicator.ranks - 1);
   }
   return std::isinf(known->second) ? std::nullopt : std::optional(bandwidth_of(known->second));
@@ -140,7 +140,7 @@ Timer::State::NodeNetwork Timer::State::node_network(const CallPlan& plan, doubl
   const auto [known, is_new] = known_rates.try_emplace(
       {static_cast<int>(plan.algorithm), static_cast<int>(plan.function), plan.channels}, 0.0);
   if (is_new) {
-    const Load load = loads(flows_of(one), own_connections()).front();
+    const Load load = loads(flows_of(one), LinkShares::AsReached, own_connections()).front();
     known->second = rate_over_links(load, one.channels == plan.channels);
   }
   NodeNetwork made = node_network();

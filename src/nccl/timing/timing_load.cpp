@@ -102,7 +102,8 @@ void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, do
       load.push_back({.link = id, .weight = weight});
       continue;
     }
-    if (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi) {
+    if (shares == LinkShares::AsReached &&
+        (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi)) {
       continue;
     }
     double of_link = link.spec.kind == LinkKind::Pcie ? pcie_share : 1.0;
@@ -183,14 +184,14 @@ std::vector<std::vector<NodeFlow>> Timer::State::tree_flows() const {
 }
 
 std::vector<Load> Timer::State::loads(const std::vector<std::vector<NodeFlow>>& flows,
-                                      ConnectionLoads& connections) {
+                                      LinkShares shares, ConnectionLoads& connections) {
   std::vector<Load> loads;
   for (const std::vector<NodeFlow>& of_channel : flows) {
     Load& load = loads.emplace_back();
     for (const NodeFlow& flow : of_channel) {
       // The weight of what goes at one rate in all, or so many bytes each.
       const double weight = flow.bytes.count() > 0 ? static_cast<double>(flow.bytes.count()) : 1.0;
-      add_load(flow, weight, LinkShares::AsReached, connections, load);
+      add_load(flow, weight, shares, connections, load);
     }
     merge(load);
   }
@@ -219,7 +220,7 @@ std::vector<std::vector<NodeFlow>> Timer::State::flows_of(const CallPlan& plan) 
 }
 
 std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connections) {
-  return state_->loads(state_->flows_of(plan), connections);
+  return state_->loads(state_->flows_of(plan), State::LinkShares::AsReached, connections);
 }
 
 const std::vector<Load>& Timer::State::byte_traffic(const CallPlan& plan, int root) {
@@ -304,24 +305,28 @@ void Timer::State::visit_exchange(Operation operation, int max_peers, const Visi
 }
 
 // Adds what every rank sends to each peer in turn, with the weight of one pair each.
-Load Timer::State::exchange_load(Operation operation, int max_peers, ConnectionLoads& connections) {
+Load Timer::State::exchange_load(Operation operation, int max_peers, LinkShares shares,
+                                 ConnectionLoads& connections) {
   LoadSum sum(cluster.topology);
   Load load;
   visit_exchange(operation, max_peers, [&](const NodeFlow& part, double stands_for) {
-    add_load(part, stands_for, LinkShares::AsReached, connections, load);
+    add_load(part, stands_for, shares, connections, load);
     sum.add(load);
     load.clear();
   });
   return sum.total();
 }
 
-std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {
-  State& state = *state_;
-  if (state.communicator.ranks == 1 ||
-      (operation != Operation::SendReceive && operation != Operation::AllToAll)) {
+std::vector<Load> Timer::State::loads(Operation operation, LinkShares shares,
+                                      ConnectionLoads& connections) {
+  if (communicator.ranks == 1) {
     return {};
   }
-  return {state.exchange_load(operation, kMaxPeers, connections)};
+  return {exchange_load(operation, kMaxPeers, shares, connections)};
+}
+
+std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {
+  return state_->loads(operation, State::LinkShares::AsReached, connections);
 }
 
 const std::vector<Load>& Timer::State::byte_traffic(Operation operation) {

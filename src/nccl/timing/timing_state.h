@@ -112,8 +112,9 @@ struct Timer::State {
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
-  // Serves Timer::loads(), and Timer::traffic() where a link has what crosses it (LinkShares::All).
-  enum class LinkShares { AsReached, All };
+  // Serves Timer::loads(), loads_with_gpu_links(), and Timer::traffic(), where a link has what
+  // crosses it (LinkShares::All).
+  enum class LinkShares { AsReached, AsReachedWithGpus, All };
   void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, LinkShares shares,
                        Load& load) const;
   void add_load(const NodeFlow& flow, double weight, LinkShares shares,
@@ -123,12 +124,14 @@ struct Timer::State {
   [[nodiscard]] std::vector<std::vector<NodeFlow>> ring_flows() const;
   [[nodiscard]] std::vector<std::vector<NodeFlow>> tree_flows() const;
   [[nodiscard]] std::vector<Load> loads(const std::vector<std::vector<NodeFlow>>& flows,
-                                        ConnectionLoads& connections);
+                                        LinkShares shares, ConnectionLoads& connections);
   // Returns what each channel of a ring or tree puts on links for each byte of its connections, or
   // all of another call for each byte of it; of sends and receives those inside nodes, and those
   // between them, for each byte of a pair.
   [[nodiscard]] const std::vector<Load>& byte_traffic(const CallPlan& plan, int root);
   [[nodiscard]] const std::vector<Load>& byte_traffic(Operation operation);
+  [[nodiscard]] std::vector<Load> loads(Operation operation, LinkShares shares,
+                                        ConnectionLoads& connections);
   [[nodiscard]] const NodeNics& nics_of(int rank) const;
   // Returns what others leave a wire of this channel, of a ring or tree.
   [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
@@ -185,7 +188,7 @@ struct Timer::State {
   // NICs of their ends.
   using VisitPart = std::function<void(const NodeFlow& part, double stands_for)>;
   void visit_exchange(Operation operation, int max_peers, const VisitPart& visit);
-  [[nodiscard]] Load exchange_load(Operation operation, int max_peers,
+  [[nodiscard]] Load exchange_load(Operation operation, int max_peers, LinkShares shares,
                                    ConnectionLoads& connections);
   [[nodiscard]] ConnectionLoads& own_connections();
 };

@@ -15,27 +15,13 @@
 #include "nccl/tuning/choice.h"
 #include "nccl/tuning/init.h"
 #include "network/traffic/transfers.h"
+#include "parallelism/traffic/gpu_domains.h"
 #include "parallelism/traffic/load_signature.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
-
-// Servers have numbers from zero on; a joining switch stands behind them by its own.
-std::vector<int> domains_of(const Cluster& cluster, const std::vector<int>& servers) {
-  const Topology& topology = cluster.topology;
-  std::vector<int> domains = servers;
-  for (std::size_t rank = 0; rank < domains.size(); ++rank) {
-    for (const LinkId link : topology.links_from(cluster.gpus[rank])) {
-      const NodeId peer = topology.link(link).target;
-      if (topology.node(peer).kind == NodeKind::NvSwitch && !topology.node(peer).server) {
-        domains[rank] = static_cast<int>(topology.server_count() + peer.value());
-      }
-    }
-  }
-  return domains;
-}
 
 void check_ended(const std::optional<std::string>& complaint) {
   if (complaint) {
@@ -86,7 +72,7 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
       runtime_(runtime),
       fidelity_(fidelity),
       server_of_rank_(servers_of_gpus(cluster)),
-      domain_of_rank_(domains_of(cluster, server_of_rank_)) {}
+      domain_of_rank_(domains_of_gpus(cluster)) {}
 
 void ClusterTimes::use_plan(const ParallelPlan& plan) {
   CHECK(plan.ranks() == static_cast<int>(whole_.gpus.size()), "a rank for each GPU");

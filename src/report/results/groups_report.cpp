@@ -22,6 +22,7 @@ Table rows_table(const GroupsReport& report) {
         {column("operation", "operation", Align::Left), Cell::of(to_string(row.operation))},
         {column("size", "size_bytes", Align::Right, "(B)"), Cell::of(row.size.count())},
         {column("algorithm", "algorithm", Align::Left), Cell::of(row.algorithm)},
+        {column("protocol", "protocol", Align::Left), Cell::of(row.protocol)},
         {column("channels", "channels"), Cell::count(row.channels)},
         {column("start", "start_us", Align::Right, "(us)"), microseconds_cell(row.start)},
         {column("end", "end_us", Align::Right, "(us)"), microseconds_cell(row.end)},
@@ -41,8 +42,10 @@ Table runs_table(const GroupsReport& report) {
         {column("size", "size_bytes", Align::Right, "(B)"),
          run.size ? Cell::of(run.size->count()) : Cell::none()},
         {column("makespan", "makespan_us", Align::Right, "(us)"), microseconds_cell(run.makespan)},
-        {column("transfers", "transfers"), Cell::count(run.transfers)},
-        {column("fingerprint", "fingerprint"), Cell::of(fmt::format("{:016x}", run.fingerprint))}};
+        {column("transfers", "transfers"),
+         run.transfers ? Cell::count(*run.transfers) : Cell::none()},
+        {column("fingerprint", "fingerprint"),
+         run.fingerprint ? Cell::of(fmt::format("{:016x}", *run.fingerprint)) : Cell::none()}};
   });
 }
 
@@ -52,15 +55,15 @@ Document document_of(const GroupsReport& report) {
   const std::size_t groups = report.runs.empty() ? 0 : report.rows.size() / report.runs.size();
   Document document{
       .title = fmt::format("Communicators side by side on {}", report.cluster),
-      .subtitle =
-          fmt::format("Predicted by Trainyard: runtime plain, fidelity {}", report.fidelity),
-      .heading = {fmt::format("Simulated by Trainyard: cluster {}, runtime plain, fidelity {}",
-                              report.cluster, report.fidelity),
+      .subtitle = fmt::format("Predicted by Trainyard: runtime {}, fidelity {}", report.runtime,
+                              report.fidelity),
+      .heading = {fmt::format("Simulated by Trainyard: cluster {}, runtime {}, fidelity {}",
+                              report.cluster, report.runtime, report.fidelity),
                   fmt::format("communicators {}, on one network at once", groups), ""},
       .estimates = report.estimates,
       .notes = report.notes};
   document.add("cluster", report.cluster);
-  document.add("runtime", std::string("plain"));
+  document.add("runtime", report.runtime);
   document.add("fidelity", report.fidelity);
   document.add(NamedTable{.key = "rows", .table = rows_table(report)});
   document.add(NamedTable{.key = "runs", .table = runs_table(report), .is_apart = true});

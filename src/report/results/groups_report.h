@@ -19,6 +19,7 @@ struct GroupRow {
   Operation operation = Operation::AllReduce;
   Bytes size = {};
   std::string algorithm = {};
+  std::string protocol = "-";  // Protocol of NCCL.
   int channels = 0;
   SimTime start = {};
   SimTime end = {};
@@ -31,12 +32,14 @@ struct GroupRow {
 struct GroupsRun {
   std::optional<Bytes> size = {};
   SimTime makespan = {};
-  std::uint64_t transfers = 0;
-  std::uint64_t fingerprint = 0;
+  // Known of the plain runtime, where all messages are in one simulation.
+  std::optional<std::uint64_t> transfers = {};
+  std::optional<std::uint64_t> fingerprint = {};
 };
 
 struct GroupsReport {
   std::string cluster;
+  std::string runtime;
   std::string fidelity;
   std::vector<GroupRow> rows;
   std::vector<GroupsRun> runs;

@@ -97,12 +97,36 @@ TEST_CASE("groups of a file have starts, sizes and operations of their own", "[g
                       Catch::Matchers::StartsWith("--groups: expected no sizes beside it"));
 }
 
+// Two pairs put 2 x 64 MiB on each NIC that both use: the bound of the flow engine's makespan.
+TEST_CASE("analytical groups take their time alone, and add up in the makespan", "[groups]") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("groups.yaml", R"(groups:
+  - {ranks: "0,8", size: 64 MiB}
+  - {ranks: "0,8", size: 64 MiB, start: 10 us}
+)");
+  const auto run = [&](const std::string& fidelity) {
+    return json_of_groups("sendrecv", {"--groups", file, "--fidelity", fidelity});
+  };
+  const GroupsJson bound = run("analytical");
+  const GroupsJson flow = run("flow");
+  for (const std::size_t row : {0U, 1U}) {
+    REQUIRE(bound["rows"][row]["slowdown"] == 1.0);
+    REQUIRE(bound["rows"][row]["end_us"] <= flow["rows"][row]["end_us"]);
+  }
+  const double makespan = bound["runs"][0]["makespan_us"].get<double>();
+  REQUIRE(makespan <= flow["runs"][0]["makespan_us"].get<double>());
+  REQUIRE(makespan > 1.9 * bound["rows"][0]["time_us"].get<double>());
+}
+
+TEST_CASE("a note names the one GPU that is in several groups", "[groups]") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("one.yaml", "groups: [{ranks: 0-3}, {ranks: \"0,8\"}]");
+  const std::string notes = json_of_groups("all_reduce", at_one_size({"--groups", file})).dump();
+  REQUIRE(notes.find("gpu 0 is in several groups") != std::string::npos);
+}
+
 TEST_CASE("what groups cannot do is refused", "[groups]") {
   using Catch::Matchers::Contains;
-  REQUIRE_THROWS_WITH(text_of_groups("all_reduce", {"--groups", "8"}),
-                      Contains("--groups: expected --runtime plain"));
-  REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", "8", "--fidelity", "analytical"}),
-                      "--groups: expected --fidelity flow or packet beside it, found analytical");
   REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", "8", "--ranks", "8"}),
                       "--groups: expected without --ranks, found both");
   REQUIRE_THROWS_WITH(json_of_groups("all_reduce", {"--groups", "8", "--algo", "ring,tree"}),

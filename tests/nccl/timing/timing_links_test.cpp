@@ -91,8 +91,9 @@ TEST_CASE("an all-to-all inside a server shares the PCIe links that its pairs ha
     INFO(cluster);
     const TimedJob job(shipped_cluster(cluster));
     Timer::State state = job.state();
-    const Load load = state.exchange_load(Operation::AllToAll, job.communicator.ranks - 1,
-                                          state.own_connections());
+    const Load load =
+        state.exchange_load(Operation::AllToAll, job.communicator.ranks - 1,
+                            Timer::State::LinkShares::AsReached, state.own_connections());
     const SimTime time = state.exchange(Operation::AllToAll, gib(4));
     const double pair = static_cast<double>(gib(4).count()) / job.communicator.ranks;
     for (const LinkWeight& one : load) {
