@@ -6,6 +6,7 @@
 #include <spdlog/logger.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "cli/common/runtime.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/run/step_run.h"
+#include "parallelism/run/tier_volumes.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "report/formats/document.h"
 #include "report/formats/table.h"
@@ -82,11 +84,15 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 void write_trace(const StepRequest& request, const OperationGraph& graph,
                  const GraphResult& result);
 
-// Returns what the step puts on links; nothing where it is not counted: for parameter servers, and
-// for more than kMaxCountedRanks.
+// Returns what the step puts on links; nothing where it is not counted: for more than
+// kMaxCountedRanks.
 [[nodiscard]] std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& request,
                                                                       const Inputs& inputs,
-                                                                      const ParallelPlan& plan);
+                                                                      const StepRun& run);
+// The same of a graph of operations, by tier; empty where it is not counted (graph_link_traffic.h).
+[[nodiscard]] std::vector<TierVolume> volumes_of(
+    const StepRequest& request, const Cluster& cluster, const OperationGraph& graph,
+    const nccl::Profile& profile, const std::function<std::string_view(StepPart)>& purpose);
 
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,

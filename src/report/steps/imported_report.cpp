@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "report/formats/json.h"
+#include "report/results/volume_entries.h"
 
 namespace trainyard {
 namespace {
@@ -87,6 +88,7 @@ Document document_of(const ImportedReport& report) {
                            [format](StepPart part) { return imported_part_name(format, part); }),
       .unit = TimeUnit::Microseconds,
       .rank = graph.present()[busiest]});
+  add_volumes("Bytes on links, by tier", report.volumes, document);
   document.add_detail("communicators", communicators_of(graph));
   return document;
 }
