@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/graph/graph_link_traffic.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "parallelism/traffic/link_traffic.h"
 
@@ -16,18 +19,27 @@ struct GraphCounts {
   std::map<std::tuple<int, int, StepPart>, double> messages;  // Bytes from one rank to another.
 };
 
+// Counts each call at the first of its members that is in the graph, each message where it is sent.
 GraphCounts counts_of(const OperationGraph& graph) {
+  std::vector<int> counted;  // The rank that counts, by communicator.
+  for (const GraphCommunicator& communicator : graph.communicators()) {
+    const auto first =
+        std::ranges::find_if(communicator.ranks, [&](int rank) { return graph.has_rank(rank); });
+    counted.push_back(first == communicator.ranks.end() ? -1 : *first);
+  }
   GraphCounts counts;
-  for (const GraphMeeting& meeting : meetings_of(graph).meetings) {
-    const OperationId first = meeting.members.front();
-    const GraphOperation& operation = graph.operation(first);
-    if (operation.kind == GraphOperationKind::Collective) {
-      const GraphCall& call = operation.call;
+  for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
+    const OperationId id(index);
+    const int rank = graph.rank_of(id);
+    const GraphOperation operation = graph.operation(id);
+    const GraphCall& call = operation.call;
+    if (operation.kind == GraphOperationKind::Send) {
+      counts.messages[{rank, operation.message.peer, operation.part}] +=
+          static_cast<double>(operation.message.size.count());
+    } else if (operation.kind == GraphOperationKind::Collective &&
+               counted[call.communicator.value()] == rank) {
       counts.calls[{call.communicator, operation.part}]
                   [{.operation = call.operation, .size = call.size}] += call.times;
-    } else {
-      counts.messages[{graph.rank_of(first), operation.message.peer, operation.part}] +=
-          static_cast<double>(operation.message.size.count());
     }
   }
   return counts;
