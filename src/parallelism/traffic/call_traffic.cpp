@@ -145,16 +145,11 @@ void CallTraffic::add_run(std::string_view purpose, Operation operation, double 
   }
   constexpr std::int64_t kPart = 65'536;  // Cut evenly by any number of channels that is usual.
   const Bytes size = Bytes(kPart) * static_cast<std::int64_t>(part_.gpus.size());
-  // Switches that choose see the connections of the group alone.
-  std::optional<Routing> own;
-  if (routing_.policy().switches_choose()) {
-    own.emplace(whole_.topology, whole_.routing);
-  }
   const CollectiveJob job{.operation = operation,
                           .algorithm = default_algorithm(operation),
                           .size = size,
                           .fidelity = Fidelity::Analytical};
-  add(purpose, load_of_byte(link_use_of(part_, own ? *own : routing_, job), size), bytes);
+  add(purpose, load_of_byte(link_use_of(part_, routing_, job), size), bytes);
 }
 
 // Groups of equal shape have equal communicators.
@@ -174,12 +169,7 @@ void CallTraffic::add_nccl(std::string_view purpose, const std::vector<int>& ran
                            const RepeatedCalls& calls) {
   const nccl::Environment environment;
   const nccl::Communicator& communicator = communicator_of(ranks);
-  std::optional<Routing> own;
-  if (routing_.policy().switches_choose()) {
-    own.emplace(whole_.topology, whole_.routing);
-  }
-  Routing& routing = own ? *own : routing_;
-  nccl::Timer timer(part_, communicator, *runtime_.nccl, environment, {}, {}, &routing);
+  nccl::Timer timer(part_, communicator, *runtime_.nccl, environment, {}, {}, &routing_);
   std::map<std::pair<nccl::Algorithm, Operation>, Load> switched;
   for (const auto& [call, times] : calls) {
     const Bytes size = aligned_size(call.operation, call.size, communicator.ranks);
@@ -197,7 +187,8 @@ void CallTraffic::add_nccl(std::string_view purpose, const std::vector<int>& ran
     add(purpose, timer.traffic(plan), times);
     const auto [of_byte, is_new] = switched.try_emplace({plan.algorithm, call.operation});
     if (is_new) {
-      of_byte->second = switched_traffic(part_, routing, plan.algorithm, call.operation, RankId(0));
+      of_byte->second =
+          switched_traffic(part_, routing_, plan.algorithm, call.operation, RankId(0));
     }
     add(purpose, of_byte->second, times * static_cast<double>(size.count()));
   }

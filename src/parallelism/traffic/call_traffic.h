@@ -76,7 +76,7 @@ class CallTraffic {
   Cluster part_;
   CallRuntime runtime_;
   std::vector<int> domain_of_rank_;
-  Routing routing_;
+  Routing routing_;  // One for all groups: switches that choose see all connections.
   GroupShapes shapes_;
   nccl::SearchMemory searches_;
   std::map<std::vector<int>, nccl::Communicator> communicators_;  // Indexed by shape.
