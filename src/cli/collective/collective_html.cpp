@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/collective/collective_traffic.h"
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/link_bytes.h"
 #include "sim/trace.h"
 
 namespace trainyard {

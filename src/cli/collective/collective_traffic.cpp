@@ -3,31 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <utility>
 
-#include "collectives/placement/aggregation.h"
 #include "topology/routing/routing.h"
 
 namespace trainyard {
-namespace {
-
-// The size for which the bytes of NVSwitches are counted; what they carry is in proportion to the
-// size, but for the rounding of chunks.
-constexpr Bytes kMulticastSize = gib(1);
-
-// NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.
-std::optional<Algorithm> multicast_algorithm(const std::optional<nccl::CallPlan>& call) {
-  if (call && call->algorithm == nccl::Algorithm::Nvls) {
-    return &kNvls;
-  }
-  return call && call->algorithm == nccl::Algorithm::NvlsTree ? std::optional(&kNvlsTree)
-                                                              : std::nullopt;
-}
-
-}  // namespace
 
 std::vector<LinkTraffic> traffic_of(const CollectiveResult& run, const std::string& purpose) {
   std::vector<LinkTraffic> traffic;
@@ -40,27 +21,14 @@ std::vector<LinkTraffic> traffic_of(const CollectiveResult& run, const std::stri
 NcclTraffic::NcclTraffic(const Cluster& cluster, Operation operation, RankId root)
     : cluster_(cluster), operation_(operation), root_(root) {}
 
-const std::vector<LinkUse>& NcclTraffic::multicast(Algorithm algorithm) {
+const Load& NcclTraffic::switched(nccl::Algorithm algorithm) {
   const std::lock_guard guard(mutex_);
-  const auto found = std::ranges::find(multicasts_, algorithm, &Multicast::algorithm);
-  if (found != multicasts_.end()) {
-    return found->uses;
+  const auto [known, is_new] = switched_.try_emplace(algorithm);
+  if (is_new) {
+    Routing routing(cluster_.topology, cluster_.routing);
+    known->second = switched_traffic(cluster_, routing, algorithm, operation_, root_);
   }
-  Multicast made{.algorithm = algorithm, .uses = {}};
-  Routing routing(cluster_.topology, cluster_.routing);
-  if (supports(algorithm, operation_) && !placement_error(cluster_, routing, algorithm)) {
-    made.uses = link_use_of(cluster_, routing,
-                            {.operation = operation_,
-                             .algorithm = algorithm,
-                             .size = kMulticastSize,
-                             .root = root_,
-                             .fidelity = Fidelity::Analytical});
-    std::erase_if(made.uses, [&](const LinkUse& use) {
-      return cluster_.topology.link(use.link).spec.kind != LinkKind::NvLink;
-    });
-  }
-  multicasts_.push_back(std::move(made));
-  return multicasts_.back().uses;
+  return known->second;
 }
 
 std::vector<LinkTraffic> NcclTraffic::of(const std::optional<nccl::CallPlan>& call, Bytes size,
@@ -77,11 +45,9 @@ std::vector<LinkTraffic> NcclTraffic::of(const std::optional<nccl::CallPlan>& ca
                                     : timer.traffic(operation_, size)) {
     add(one.link, one.weight);
   }
-  if (const std::optional<Algorithm> plain = multicast_algorithm(call)) {
-    const double share =
-        static_cast<double>(size.count()) / static_cast<double>(kMulticastSize.count());
-    for (const LinkUse& use : multicast(*plain)) {
-      add(use.link, share * static_cast<double>(use.bytes.count()));
+  if (call) {
+    for (const LinkWeight& one : switched(call->algorithm)) {
+      add(one.link, static_cast<double>(size.count()) * one.weight);
     }
   }
   return traffic;

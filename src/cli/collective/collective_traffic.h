@@ -2,7 +2,7 @@
 // The bytes that a collective puts on links, by either runtime.
 #pragma once
 
-#include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 #include "collectives/run/run.h"
 #include "nccl/timing/timing.h"
 #include "nccl/tuning/call_plan.h"
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/call_traffic.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -20,7 +20,7 @@ namespace trainyard {
                                                   const std::string& purpose);
 
 // The traffic of calls of NCCL: what the channels carry by their own ways, with the flags of LL and
-// LL128, and in NVSwitches that add up (NVLS, NVLSTree) what the plain algorithm of that name does.
+// LL128, and what switches that add up do (switched_traffic()).
 // The cluster must outlive the object, which several threads may ask at once.
 class NcclTraffic {
  public:
@@ -32,17 +32,14 @@ class NcclTraffic {
                                             nccl::Timer& timer);
 
  private:
-  struct Multicast {
-    Algorithm algorithm;
-    std::vector<LinkUse> uses;  // NVLinks, at kMulticastSize.
-  };
-  [[nodiscard]] const std::vector<LinkUse>& multicast(Algorithm algorithm);
+  [[nodiscard]] const Load& switched(nccl::Algorithm algorithm);
 
   const Cluster& cluster_;
   Operation operation_;
   RankId root_;
   std::mutex mutex_;
-  std::deque<Multicast> multicasts_;  // Guarded by the mutex; what is there stays as it is.
+  // For each byte; guarded by the mutex, and what is there stays as it is.
+  std::map<nccl::Algorithm, Load> switched_;
 };
 
 }  // namespace trainyard

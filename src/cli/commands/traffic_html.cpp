@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/link_bytes.h"
 
 namespace trainyard {
 namespace {

@@ -170,11 +170,10 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   add_plan_variants(step, variants);
   add_attention_variants(step, variants);
   add_settings(variants, threads, made.times.front());
-  if (const auto traffic = counted_traffic(request, inputs, run.plan)) {
+  if (const auto traffic = counted_traffic(request, inputs, run)) {
     add_links(inputs.machine.cluster, *traffic, made.times.front());
     made.notes.emplace_back(
-        "busiest links: all groups of the step counted as rings and messages on their routes; "
-        "NVLS sends less over NVLink");
+        "busiest links: all groups of the step counted on the ways that their calls take");
   } else {
     made.notes.push_back(
         fmt::format("links are not counted for more than {} GPUs", kMaxCountedRanks));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "parallelism/run/resources.h"
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/link_bytes.h"
 #include "report/results/explain_report.h"
 
 namespace trainyard {

@@ -218,8 +218,7 @@ Document predict(const OptionReader& reader, const StepRequest& request, spdlog:
     const StepCost cost = step_cost(*costs, run.plan, run.step);
     report.priced = {.cluster = *costs, .step = cost};
   }
-  const std::optional<std::vector<LinkTraffic>> traffic =
-      counted_traffic(request, inputs, run.plan);
+  const std::optional<std::vector<LinkTraffic>> traffic = counted_traffic(request, inputs, run);
   if (traffic) {
     report.volumes =
         tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic);

@@ -13,6 +13,7 @@
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
 #include "cli/step/step_request.h"
+#include "parallelism/lowering/convolutional_graph.h"
 #include "parallelism/run/convolutional_run.h"
 #include "report/formats/output.h"
 #include "report/steps/convolutional_report.h"
@@ -60,6 +61,7 @@ int run_convolutional_step(const OptionReader& reader, std::ostream& out) {
   auto report = lowered_report<ConvolutionalReport>(request, cluster, "convolutional", "PyTorch",
                                                     workload, run);
   report.notes = convolutional_notes(request, workload, run);
+  report.volumes = volumes_of(request, cluster, run.graph, profile, convolutional_part_name);
   if (!request.slow_rank && !request.jitter.has_any()) {
     // No constant was fitted to a convolution on any GPU.
     report.interval = around(

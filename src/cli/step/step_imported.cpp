@@ -197,6 +197,24 @@ std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& 
   return notes;
 }
 
+// A folded graph is read again with all of its ranks, if these have not too many operations.
+std::vector<TierVolume> volumes_of_imported(const StepRequest& request, const Cluster& cluster,
+                                            const ImportedWorkload& workload,
+                                            const std::function<ImportedWorkload()>& read_unfolded,
+                                            const nccl::Profile& profile) {
+  constexpr std::size_t kMaxOperations = std::size_t{1} << 20;
+  const auto purpose = [&](StepPart part) { return imported_part_name(workload.format, part); };
+  const OperationGraph& graph = workload.graph;
+  if (!graph.is_folded()) {
+    return volumes_of(request, cluster, graph, profile, purpose);
+  }
+  const std::size_t operations = graph.operations().size() / graph.present().size();
+  if (operations * static_cast<std::size_t>(graph.ranks()) > kMaxOperations) {
+    return {};
+  }
+  return volumes_of(request, cluster, read_unfolded().graph, profile, purpose);
+}
+
 void warn(const ImportedWorkload& workload, spdlog::logger& log) {
   for (const std::string& each : workload.left_out) {
     log.warn("left out: " + each);
@@ -293,6 +311,14 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
                         .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
                         .source = &workload,
                         .run = &run,
+                        .volumes = volumes_of_imported(
+                            request, cluster, workload,
+                            [&] {
+                              ImportedTarget all = target;
+                              all.folding = Folding::Unfolded;
+                              return read_imported(files, format, all);
+                            },
+                            profile),
                         .notes = notes_of(request, run, swap),
                         .inputs = inputs_of_run(cluster, request.inputs),
                         .estimates = cluster.estimates};

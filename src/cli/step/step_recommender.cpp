@@ -11,6 +11,7 @@
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
 #include "cli/step/step_request.h"
+#include "parallelism/lowering/recommender_graph.h"
 #include "parallelism/run/recommender_run.h"
 #include "report/formats/output.h"
 #include "report/steps/recommender_report.h"
@@ -71,6 +72,7 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   auto report = lowered_report<RecommenderReport>(request, cluster, "recommender", software.name,
                                                   workload, run);
   report.notes = notes_of(request, software, run);
+  report.volumes = volumes_of(request, cluster, run.graph, profile, recommender_part_name);
   add_part_notes(cluster, request.inputs, report.notes);
   const auto counts = counts_of(request, cluster, run.simulated, run.graph.operations().size());
   write_output(request.output,

@@ -11,6 +11,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/long_run_display.h"
+#include "parallelism/graph/graph_link_traffic.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "report/formats/output.h"
 #include "report/formats/trace.h"
@@ -21,6 +22,21 @@ namespace trainyard {
 namespace {
 
 constexpr double kPartsOfOne = 1e6;
+
+CallRuntime call_runtime(const StepRequest& request, const nccl::Profile& profile) {
+  return request.runtime.nccl ? CallRuntime{.nccl = &profile, .version = *request.runtime.nccl}
+                              : CallRuntime();
+}
+
+// Returns what one step carried, the mean of all.
+std::vector<LinkTraffic> traffic_of_servers(const ParameterServerRun& run) {
+  std::vector<LinkTraffic> traffic;
+  for (const LinkUse& use : run.link_use) {
+    const Bytes bytes(use.bytes.count() / run.steps);
+    traffic.push_back({.link = use.link, .parts = {{.purpose = "data", .bytes = bytes}}});
+  }
+  return traffic;
+}
 
 // "KEY=VALUE", both not empty.
 std::optional<std::pair<std::string_view, std::string_view>> split_pair(std::string_view text) {
@@ -194,14 +210,23 @@ RunInputs step_run_inputs(const StepRequest& request, const Inputs& inputs) {
 }
 
 std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& request,
-                                                        const Inputs& inputs,
-                                                        const ParallelPlan& plan) {
-  if (plan.servers || plan.ranks() > kMaxCountedRanks) {
+                                                        const Inputs& inputs, const StepRun& run) {
+  if (run.servers) {
+    return traffic_of_servers(*run.servers);
+  }
+  if (run.plan.ranks() > kMaxCountedRanks) {
     return std::nullopt;
   }
-  return step_link_traffic(inputs.machine.cluster, inputs.workload.model, plan,
-                           inputs.machine.software,
-                           request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
+  return step_link_traffic(inputs.machine.cluster, inputs.workload.model, run.plan,
+                           inputs.machine.software, call_runtime(request, inputs.machine.nccl));
+}
+
+std::vector<TierVolume> volumes_of(const StepRequest& request, const Cluster& cluster,
+                                   const OperationGraph& graph, const nccl::Profile& profile,
+                                   const std::function<std::string_view(StepPart)>& purpose) {
+  const auto traffic = graph_link_traffic(cluster, graph, call_runtime(request, profile), purpose);
+  return traffic ? tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic)
+                 : std::vector<TierVolume>();
 }
 
 std::optional<RunCounts> counts_of(const StepRequest& request, const Cluster& cluster,

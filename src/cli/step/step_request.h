@@ -6,6 +6,7 @@
 #include <spdlog/logger.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "cli/common/runtime.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/run/step_run.h"
+#include "parallelism/run/tier_volumes.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "report/formats/document.h"
 #include "report/formats/table.h"
@@ -85,11 +87,15 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 void write_trace(const StepRequest& request, const OperationGraph& graph,
                  const GraphResult& result);
 
-// Returns what the step puts on links; nothing where it is not counted: for parameter servers, and
-// for more than kMaxCountedRanks.
+// Returns what the step puts on links; nothing where it is not counted: for more than
+// kMaxCountedRanks.
 [[nodiscard]] std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& request,
                                                                       const Inputs& inputs,
-                                                                      const ParallelPlan& plan);
+                                                                      const StepRun& run);
+// The same of a graph of operations, by tier; empty where it is not counted (graph_link_traffic.h).
+[[nodiscard]] std::vector<TierVolume> volumes_of(
+    const StepRequest& request, const Cluster& cluster, const OperationGraph& graph,
+    const nccl::Profile& profile, const std::function<std::string_view(StepPart)>& purpose);
 
 // Returns what a run did that simulated so many collectives and messages and has so many operations
 // in its graph; nothing where all traffic is on an engine.

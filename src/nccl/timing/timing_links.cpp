@@ -33,11 +33,6 @@ Bandwidth bandwidth_of(double bits_per_second) {
              : Bandwidth(std::max<std::int64_t>(1, std::llround(bits_per_second)));
 }
 
-RoutingOptions with_one_way(RoutingOptions options) {
-  options.policy = RoutingPolicy::Static;
-  return options;
-}
-
 }  // namespace
 
 Bandwidth Timer::State::scale_up_rate() {
@@ -93,26 +88,27 @@ Timer::State::NodeNetwork Timer::State::node_network() {
   return made;
 }
 
-OwnWays::OwnWays(const Topology& topology, Routing& routing)
-    : loads(routing.policy().spreads() ? one_way.emplace(topology, with_one_way(routing.options()))
-                                       : routing),
-      cuts(topology) {}
+OwnWays::OwnWays(Routing& routing)
+    : loads(routing.policy().spreads() ? routing.one_way() : routing) {}
 
 ConnectionLoads& Timer::State::own_connections() {
   if (!own_ways) {
-    own_ways.emplace(cluster.topology, complete.routing());
+    own_ways.emplace(complete.routing());
   }
   own_ways->loads.restart();
   return own_ways->loads;
 }
 
-double Timer::State::rate_over_links(const Load& load, bool is_whole) const {
+double Timer::State::rate_over_links(const Load& load, bool is_whole) {
   const Topology& topology = cluster.topology;
   if (engine) {
     return shared_rates(topology, std::vector<Load>{without_fabric(topology, load)}).front();
   }
   if (traits(cluster.routing.policy).spreads() || !is_whole) {
-    return own_ways->cuts.rate(load);
+    if (!own_ways->cuts) {
+      own_ways->cuts.emplace(topology);
+    }
+    return own_ways->cuts->rate(load);
   }
   return shared_rates(topology, std::vector<Load>{load}).front();
 }

@@ -39,11 +39,10 @@ struct ReplayedCall {
 
 // The ways of what a call sends, of which the timer keeps tables.
 struct OwnWays {
-  OwnWays(const Topology& topology, Routing& routing);
+  explicit OwnWays(Routing& routing);
 
-  std::optional<Routing> one_way;  // One path for all, where switches choose by themselves.
-  ConnectionLoads loads;
-  FabricCuts cuts;
+  ConnectionLoads loads;           // Over one path for all, where switches choose by themselves.
+  std::optional<FabricCuts> cuts;  // Made at first use.
 };
 
 struct Timer::State {
@@ -182,7 +181,7 @@ struct Timer::State {
   [[nodiscard]] std::optional<Bandwidth> rate_of_pairs(Operation operation);
   // Returns how fast all of a load of own_connections() goes, in bit/s for each unit of its
   // weights; infinite if it is empty. `is_whole`: no connection represents several.
-  [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
+  [[nodiscard]] double rate_over_links(const Load& load, bool is_whole);
   // Visits what every rank sends to each peer in turn, or to `max_peers` of them, with the number
   // of sends that each part represents: those to other nodes are parts, which take turns by the
   // NICs of their ends.

@@ -341,7 +341,8 @@ ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places, F
           .steps = lowered.steps,
           .finish = result.finish,
           .staleness = staleness_of(lowered, result),
-          .step = step_of(job, lowered, result, options, jitter.has_any())};
+          .step = step_of(job, lowered, result, options, jitter.has_any()),
+          .link_use = network.engine->link_use()};
 }
 
 }  // namespace trainyard

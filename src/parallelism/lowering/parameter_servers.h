@@ -60,6 +60,7 @@ struct ParameterServerRun {
   SimTime finish;  // End of all steps of all workers.
   Staleness staleness;
   StepTime step;  // `finish` over the steps, with the parts of the worker that waits least.
+  std::vector<LinkUse> link_use = {};  // Loads of links in all steps.
 };
 
 // Workers and servers of a plan on the nodes of a cluster.

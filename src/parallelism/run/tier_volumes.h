@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "parallelism/run/resources.h"
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/link_bytes.h"
 #include "sim/units.h"
 
 namespace trainyard {

@@ -1,52 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes are counted for one place of the pipeline and one group of each kind; the groups of a place
-// are alike. The ring of a group is laid out once, for a size of its own, and its bytes scale with
-// the size.
+// are alike.
 #include "parallelism/traffic/link_traffic.h"
 
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string_view>
-#include <utility>
 
-#include "collectives/placement/aggregation.h"
-#include "collectives/run/run.h"
-#include "network/contract/network.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/rank_parameters.h"
 #include "parallelism/walk/step_traffic.h"
 #include "sim/check.h"
-#include "topology/routing/routing.h"
 
 namespace trainyard {
 namespace {
 
-// All that works with the same links, in bytes of an all_gather (an all_reduce is two), of an
-// alltoall, and of messages to the next rank.
-struct GroupBytes {
-  double rings = 0.0;
-  double exchanges = 0.0;
-  double shifts = 0.0;
-};
+using PlaceCalls = std::map<RankGroupKind, RepeatedCalls>;
 
-using PlaceBytes = std::map<RankGroupKind, GroupBytes>;
-
-void add(const std::vector<GroupCall>& calls, double times, PlaceBytes& sum) {
+void add(const std::vector<GroupCall>& calls, double times, PlaceCalls& sum) {
   for (const GroupCall& call : calls) {
-    const double bytes =
-        static_cast<double>(call.elements) * call.element_bytes * call.times * times;
-    GroupBytes& of = sum[call.group];
-    if (call.operation == Operation::AllToAll) {
-      of.exchanges += bytes;
-    } else if (call.operation == Operation::SendReceive) {
-      of.shifts += bytes;
-    } else {
-      of.rings += call.operation == Operation::AllReduce ? 2.0 * bytes : bytes;
-    }
+    const RepeatedCall one{.operation = call.operation,
+                           .size = Bytes(call.elements * call.element_bytes)};
+    sum[call.group][one] += call.times * times;
   }
 }
 
@@ -55,18 +30,18 @@ double passes_of_stage(const ParallelPlan& plan) {
   return static_cast<double>(plan.micro_batches()) / plan.schedule->layout.directions;
 }
 
-void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceBytes& sum) {
+void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceCalls& sum) {
   add(calls.forward, passes_of_stage(plan), sum);
   add(calls.again, passes_of_stage(plan), sum);
   add(calls.backward, passes_of_stage(plan), sum);
 }
 
-// Returns the bytes of one rank of the pipeline in a step.
-PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
+// Returns the calls of one rank of the pipeline in a step.
+PlaceCalls calls_of_place(const Model& model, const ParallelPlan& plan,
                           const SoftwareProfile& software, int place) {
   const PipelineShape shape = plan.pipeline_shape();
   const std::vector<PipelineStage> stages = pipeline_stages(plan, model);
-  PlaceBytes sum;
+  PlaceCalls sum;
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
     const auto stage = static_cast<std::size_t>(shape.stage_of(place, chunk));
     for_each_unit(stages[stage], [&](const ModelUnit& unit) {
@@ -83,74 +58,9 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
   return sum;
 }
 
-class Counter {
- public:
-  Counter(const Cluster& cluster, ExchangeWays ways)
-      : whole_(cluster), part_(cluster), ways_(ways), routing_(cluster.topology, cluster.routing) {}
-
-  void add_group(std::string_view purpose, const std::vector<int>& ranks, const GroupBytes& bytes) {
-    keep_ranks(whole_.gpus, ranks, part_);
-    add_run(purpose, Operation::AllGather, &kRing, bytes.rings);
-    const bool takes_rails = ways_ == ExchangeWays::Rails && bytes.exchanges > 0.0 &&
-                             !placement_error(part_, routing_, &kTwoHop);
-    add_run(purpose, Operation::AllToAll, takes_rails ? &kTwoHop : &kDirect, bytes.exchanges);
-    add_run(purpose, Operation::SendReceive, &kDirect, bytes.shifts);
-  }
-  void add_message(std::string_view purpose, int from, int to, double bytes) {
-    const auto gpu = [&](int rank) { return whole_.gpus[as_index(rank)]; };
-    if (!routing_.route(gpu(from), gpu(to), 0, path_)) {
-      throw_unreachable(whole_.topology, gpu(from), gpu(to));
-    }
-    for (const LinkId link : path_) {
-      bytes_[link.value()][purpose] += bytes;
-    }
-  }
-  [[nodiscard]] std::vector<LinkTraffic> take() const {
-    std::vector<LinkTraffic> all;
-    for (const auto& [link, parts] : bytes_) {
-      LinkTraffic traffic{.link = LinkId(link), .parts = {}};
-      for (const auto& [purpose, bytes] : parts) {
-        traffic.parts.push_back(
-            {.purpose = std::string(purpose), .bytes = Bytes(std::llround(bytes))});
-      }
-      all.push_back(std::move(traffic));
-    }
-    return all;
-  }
-
- private:
-  void add_run(std::string_view purpose, Operation operation, Algorithm algorithm, double bytes) {
-    if (bytes < 1.0) {
-      return;
-    }
-    constexpr std::int64_t kPart = 65'536;  // Cut evenly by any number of channels that is usual.
-    const Bytes size = Bytes(kPart) * static_cast<std::int64_t>(part_.gpus.size());
-    const double factor = bytes / static_cast<double>(size.count());
-    // Switches that choose see the connections of the group alone.
-    std::optional<Routing> own;
-    if (routing_.policy().switches_choose()) {
-      own.emplace(whole_.topology, whole_.routing);
-    }
-    const CollectiveJob job{.operation = operation,
-                            .algorithm = algorithm,
-                            .size = size,
-                            .fidelity = Fidelity::Analytical};
-    for (const LinkUse& use : link_use_of(part_, own ? *own : routing_, job)) {
-      bytes_[use.link.value()][purpose] += factor * static_cast<double>(use.bytes.count());
-    }
-  }
-
-  const Cluster& whole_;
-  Cluster part_;
-  ExchangeWays ways_;
-  Routing routing_;
-  std::vector<LinkId> path_;
-  std::map<std::uint32_t, std::map<std::string_view, double>> bytes_;  // Indexed by link.
-};
-
 // Forward to the next place, gradients back; in a ring from the last place to the first as well.
 void add_transfers(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
-                   const std::vector<int>& ranks, Counter& counter) {
+                   const std::vector<int>& ranks, CallTraffic& counter) {
   const double bytes =
       plan.element_bytes *
       static_cast<double>(transfer_elements(model, plan, software.scatter_gather)) *
@@ -170,22 +80,15 @@ void add_transfers(const Model& model, const ParallelPlan& plan, const SoftwareP
 
 }  // namespace
 
-Bytes LinkTraffic::total() const {
-  Bytes sum;
-  for (const PurposeBytes& part : parts) {
-    sum += part.bytes;
-  }
-  return sum;
-}
-
 std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& model,
                                            const ParallelPlan& plan,
-                                           const SoftwareProfile& software, ExchangeWays ways) {
+                                           const SoftwareProfile& software,
+                                           const CallRuntime& runtime) {
   CHECK(plan.ranks() <= kMaxCountedRanks, "every group is routed");
-  Counter counter(cluster, ways);
-  std::vector<PlaceBytes> places;
+  CallTraffic counter(cluster, runtime);
+  std::vector<PlaceCalls> places;
   for (int place = 0; place < plan.pipeline; ++place) {
-    places.push_back(bytes_of_place(model, plan, software, place));
+    places.push_back(calls_of_place(model, plan, software, place));
   }
   std::vector<int> place_of(as_index(plan.ranks()), -1);
   for (int rank = 0; rank < plan.ranks(); ++rank) {
@@ -199,9 +102,9 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
     if (pipeline.size() > 1) {
       add_transfers(model, plan, software, pipeline, counter);
       if (const auto call = ends_call(model, plan, software)) {
-        PlaceBytes bytes;
-        add({*call}, 1.0, bytes);
-        counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank), bytes[call->group]);
+        PlaceCalls calls;
+        add({*call}, 1.0, calls);
+        counter.add_calls("data", group_of(plan, RankGroupKind::Ends, rank), calls[call->group]);
       }
     }
   }
@@ -214,16 +117,16 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
     }
     std::vector<bool> seen(place_of.size(), false);
     for (int rank = 0; rank < plan.ranks(); ++rank) {
-      const PlaceBytes& of_place = places[static_cast<std::size_t>(place_of[as_index(rank)])];
-      const auto bytes = of_place.find(kind);
-      if (seen[as_index(rank)] || bytes == of_place.end()) {
+      const PlaceCalls& of_place = places[static_cast<std::size_t>(place_of[as_index(rank)])];
+      const auto calls = of_place.find(kind);
+      if (seen[as_index(rank)] || calls == of_place.end()) {
         continue;
       }
       const std::vector<int> group = group_of(plan, kind, rank);
       for (const int member : group) {
         seen[as_index(member)] = true;
       }
-      counter.add_group(purpose_of(kind), group, bytes->second);
+      counter.add_calls(purpose_of(kind), group, calls->second);
     }
   }
   return counter.take();

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/link_bytes.h"
 #include "sim/units.h"
 #include "topology/graph/topology.h"
 

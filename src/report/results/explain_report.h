@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "parallelism/run/tier_volumes.h"
-#include "parallelism/traffic/link_traffic.h"
+#include "parallelism/traffic/link_bytes.h"
 #include "report/formats/document.h"
 #include "sim/units.h"
 

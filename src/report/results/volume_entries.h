@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "parallelism/run/tier_volumes.h"
+#include "report/formats/document.h"
 #include "report/formats/table.h"
 
 namespace trainyard {
@@ -19,5 +20,10 @@ namespace trainyard {
 
 // The columns of one tier: its key, its links, its bytes, those of its busiest link.
 [[nodiscard]] std::vector<Field> tier_fields(const TierVolume& volume);
+
+// Adds a table with a line for each tier and with what they are for, in JSON each purpose's bytes;
+// in CSV one figure.
+void add_volumes(const std::string& title, const std::vector<TierVolume>& volumes,
+                 Document& document);
 
 }  // namespace trainyard

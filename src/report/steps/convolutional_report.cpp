@@ -5,6 +5,7 @@
 
 #include "parallelism/lowering/convolutional_graph.h"
 #include "report/formats/json.h"
+#include "report/results/volume_entries.h"
 
 namespace trainyard {
 namespace {
@@ -64,6 +65,7 @@ Document document_of(const ConvolutionalReport& report) {
   document.add(report.inputs);
   add_image_figures(report, document);
   add_lowered_parts(report.run->step, convolutional_part_name, document);
+  add_volumes("Bytes of a step on links, by tier", report.volumes, document);
   return document;
 }
 

@@ -8,6 +8,7 @@
 
 #include "calibration/fit/time_band.h"
 #include "parallelism/run/convolutional_run.h"
+#include "parallelism/run/tier_volumes.h"
 #include "report/formats/document.h"
 #include "report/steps/step_entries.h"
 
@@ -18,6 +19,7 @@ struct ConvolutionalReport {
   const ConvolutionalWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const ConvolutionalRun* run = nullptr;
   std::optional<TimeInterval> interval = {};  // The 90 % interval around the time of the step.
+  std::vector<TierVolume> volumes = {};       // Bytes on links, by tier; empty: not counted.
   std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "report/formats/json.h"
+#include "report/results/volume_entries.h"
 
 namespace trainyard {
 namespace {
@@ -162,6 +163,7 @@ Document document_of(const ImportedReport& report) {
                            [format](StepPart part) { return imported_part_name(format, part); }),
       .unit = TimeUnit::Microseconds,
       .rank = graph.present()[busiest]});
+  add_volumes("Bytes on links, by tier", report.volumes, document);
   add_recorded_calls(report, document);
   document.add_detail("communicators", communicators_of(graph));
   return document;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/run/tier_volumes.h"
 #include "parallelism/trace_import/imported_run.h"
 #include "report/formats/document.h"
 #include "report/steps/step_entries.h"
@@ -17,7 +18,8 @@ struct ImportedReport {
   double compute_scale = 1.0;
   const ImportedWorkload* source = nullptr;  // Must outlive this, as must `run`.
   const GraphedRun* run = nullptr;
-  std::vector<std::string> notes;
+  std::vector<TierVolume> volumes = {};  // Bytes on links, by tier; empty: not counted.
+  std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
 };

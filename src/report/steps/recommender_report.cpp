@@ -7,6 +7,7 @@
 
 #include "parallelism/lowering/recommender_graph.h"
 #include "report/formats/json.h"
+#include "report/results/volume_entries.h"
 
 namespace trainyard {
 namespace {
@@ -88,6 +89,7 @@ Document document_of(const RecommenderReport& report) {
   document.add(report.inputs);
   add_recommender_figures(report, document);
   add_lowered_parts(report.run->step, recommender_part_name, document);
+  add_volumes("Bytes of a step on links, by tier", report.volumes, document);
   return document;
 }
 

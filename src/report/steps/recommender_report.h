@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "parallelism/run/recommender_run.h"
+#include "parallelism/run/tier_volumes.h"
 #include "report/formats/document.h"
 #include "report/steps/step_entries.h"
 
@@ -15,6 +16,7 @@ struct RecommenderReport {
   StepSetup setup;
   const RecommenderWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const RecommenderRun* run = nullptr;
+  std::vector<TierVolume> volumes = {};  // Bytes on links, by tier; empty: not counted.
   std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.

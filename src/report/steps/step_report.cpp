@@ -180,43 +180,6 @@ void add_step_figures(const StepReport& report, Document& document) {
   add_memory_classes(report.run->memory, document);
 }
 
-// "tensor 97.5 %, data 2.5 %", the greatest first.
-std::string purposes_text(const TierVolume& volume) {
-  std::vector<PurposeBytes> parts = volume.parts;
-  std::ranges::stable_sort(parts, std::ranges::greater(), &PurposeBytes::bytes);
-  std::vector<std::string> texts;
-  for (const PurposeBytes& part : parts) {
-    texts.push_back(fmt::format("{} {:.1f} %", part.purpose,
-                                100.0 * gibibytes(part.bytes) / gibibytes(volume.bytes)));
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-// Adds the bytes that a step puts on links, by tier and purpose.
-void add_volumes(const std::vector<TierVolume>& volumes, Document& document) {
-  const Field of_csv = volumes_field(volumes);
-  document.add(Figure{.key = of_csv.column.key, .cell = of_csv.cell, .shown = Shown::Csv});
-  document.add_table(
-      "Bytes of a step on links, by tier",
-      table_of(
-          volumes,
-          [](const TierVolume& volume) {
-            std::vector<Field> fields = tier_fields(volume);
-            fields.push_back(
-                {{.name = "for", .key = "purposes", .align = Align::Left, .shown = Shown::People},
-                 Cell::of(purposes_text(volume))});
-            return fields;
-          }),
-      Shown::People | Shown::Json, "volumes");
-  Json purposes = Json::object();
-  for (const TierVolume& volume : volumes) {
-    for (const PurposeBytes& part : volume.parts) {
-      purposes[volume.key][part.purpose] = part.bytes.count();
-    }
-  }
-  document.add_detail("volumes_by_purpose", std::move(purposes));
-}
-
 // The figures that the page shows large.
 void add_cards(const StepReport& report, Document& document) {
   document.add_card("step", short_time(report.run->step.time));
@@ -301,7 +264,7 @@ Document document_of(const StepReport& report) {
       document.add(std::move(figure));
     }
   }
-  add_volumes(report.volumes, document);
+  add_volumes("Bytes of a step on links, by tier", report.volumes, document);
   add_cards(report, document);
   return document;
 }

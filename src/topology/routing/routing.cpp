@@ -456,6 +456,15 @@ void Routing::forget_connections() {
   }
 }
 
+Routing& Routing::one_way() {
+  if (!one_way_) {
+    RoutingOptions options = options_;
+    options.policy = RoutingPolicy::Static;
+    one_way_ = std::make_unique<Routing>(topology_, options);
+  }
+  return *one_way_;
+}
+
 std::optional<Distance> Routing::distance(NodeId a, NodeId b) {
   if (a == b) {
     return Distance::None;

@@ -64,6 +64,9 @@ class Routing {
                            const std::optional<NicTurns>& turns = std::nullopt);
   // Forgets the connections so far, by which Adaptive picks links.
   void forget_connections();
+  // Returns the routes of the same links on which all that goes to one target takes one path
+  // (Static), made when first asked for.
+  [[nodiscard]] Routing& one_way();
   // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU
   // itself where it has links of its own into the fabric, and none where it has no way there.
   [[nodiscard]] std::vector<NodeId> nics(NodeId gpu) const;
@@ -91,6 +94,7 @@ class Routing {
   const Topology& topology_;
   RoutingOptions options_;
   std::unique_ptr<Tables> tables_;
+  std::unique_ptr<Routing> one_way_;
 };
 
 }  // namespace trainyard

@@ -55,6 +55,21 @@ TEST_CASE("a convolutional network runs as a step, with an interval", "[convolut
   REQUIRE(noisy["step_time_low_s"].is_null());
 }
 
+// A ring sends 2 (n - 1) / n of the gradients from each of n ranks, 4 bytes for each parameter.
+TEST_CASE("the sums of a convolutional network's gradients are counted on links",
+          "[convolutional][volumes]") {
+  const auto json = nlohmann::json::parse(
+      images_output({"--format", "json", "--runtime", "plain", "--set", "precision=fp32"}));
+  double bytes = 0.0;
+  const auto& tiers = json["volumes"];
+  for (const auto& tier : tiers) {
+    bytes += tier["bytes"].get<double>();
+  }
+  REQUIRE(tiers.size() == 1);  // NVLink alone: each hop of the rings is one link.
+  REQUIRE(bytes == Approx(json["network"]["parameters"].get<double>() * 4.0 * 14.0).epsilon(0.001));
+  REQUIRE(json["volumes_by_purpose"]["nvlink"]["data"].get<double>() == Approx(bytes));
+}
+
 TEST_CASE("the time line of a convolutional network has its layers and buckets",
           "[convolutional]") {
   const ScratchFolder folder;

@@ -26,7 +26,7 @@ HtmlReport html_of(const std::string& method) {
   report.setup.workload = "W";
   report.run = &run;
   report.flops_of_token = 1.0;
-  return step_html(request, inputs, run, counted_traffic(request, inputs, run.plan),
+  return step_html(request, inputs, run, counted_traffic(request, inputs, run),
                    document_of(report));
 }
 

@@ -50,6 +50,24 @@ nlohmann::json without_notes(nlohmann::json result) {
 
 }  // namespace
 
+// Each of 8 ranks sends three messages of 64 KiB, each over two links: to the NVSwitch and from it.
+TEST_CASE("messages of an imported workload are counted on links", "[step-imported][volumes]") {
+  const auto json = imported_json(kGoal);
+  REQUIRE(json["volumes"].size() == 1);
+  REQUIRE(json["volumes"][0]["tier"] == "nvlink");
+  REQUIRE(json["volumes"][0]["bytes"] == 8 * 3 * 65'536 * 2);
+}
+
+TEST_CASE("a folded graph is counted with all of its ranks", "[step-imported][volumes]") {
+  const std::string layers = kFolder + "workloads/imported/transformer-tp2-dp4.txt";
+  const auto folded = imported_json(layers, {"--runtime", "plain"});
+  const auto all = imported_json(layers, {"--runtime", "plain", "--jitter", "ranks=0.01"});
+  REQUIRE(folded["ranks_run"] != all["ranks_run"]);
+  REQUIRE(!folded["volumes"].empty());
+  REQUIRE(folded["volumes"] == all["volumes"]);
+  REQUIRE(folded["volumes_by_purpose"] == all["volumes_by_purpose"]);
+}
+
 TEST_CASE("an imported workload runs like a step of our own", "[step-imported]") {
   const auto json = imported_json(kGoal);
   REQUIRE(json["format"] == "goal");

@@ -70,7 +70,7 @@ TEST_CASE("a tensor rank puts on its links what its calls send", "[link-traffic]
   }
   wanted *= static_cast<double>(plan.micro_batches());
   const auto traffic =
-      step_link_traffic(cluster, model, plan, software_of(workload), ExchangeWays::Direct);
+      step_link_traffic(cluster, model, plan, software_of(workload), CallRuntime());
   for (const NodeId gpu : cluster.gpus) {
     REQUIRE(bytes_from(cluster.topology, traffic, gpu, "tensor") == Approx(wanted).epsilon(1e-6));
     REQUIRE(bytes_from(cluster.topology, traffic, gpu, "data") == 0.0);
@@ -83,8 +83,7 @@ TEST_CASE("all groups of data ranks are counted, and pipelines send both ways", 
       {"plan.tensor=4", "plan.pipeline=2", "plan.context=1", "batch.micro=1", "batch.global=16"});
   const ParallelPlan plan = plan_for(workload, 32);
   const SoftwareProfile software = software_of(workload);
-  const auto traffic =
-      step_link_traffic(cluster, workload.model, plan, software, ExchangeWays::Direct);
+  const auto traffic = step_link_traffic(cluster, workload.model, plan, software, CallRuntime());
   double min_data = 1e300;
   double pipeline = 0.0;
   for (const NodeId gpu : cluster.gpus) {
@@ -117,8 +116,7 @@ TEST_CASE("a pipeline sends over each boundary of stages on two ranks", "[link-t
       boundaries += shape.rank_of(stage, {}) != shape.rank_of(stage + 1, {}) ? 1 : 0;
     }
     double pipeline = 0.0;
-    const auto traffic =
-        step_link_traffic(cluster, workload.model, plan, software, ExchangeWays::Direct);
+    const auto traffic = step_link_traffic(cluster, workload.model, plan, software, CallRuntime());
     for (const NodeId gpu : cluster.gpus) {
       pipeline += bytes_from(cluster.topology, traffic, gpu, "pipeline");
     }
@@ -136,7 +134,7 @@ TEST_CASE("replicas of ZeRO 3 are counted as those of ZeRO 1", "[link-traffic]")
     const Workload workload =
         workload_of({"plan={shard_group: 8, zero_stage: " + stage + "}", "batch.global=16"});
     const auto traffic = step_link_traffic(cluster, workload.model, plan_for(workload, 16),
-                                           software_of(workload), ExchangeWays::Direct);
+                                           software_of(workload), CallRuntime());
     double sum = 0.0;
     for (const LinkTraffic& link : traffic) {
       const Link& of = cluster.topology.link(link.link);
@@ -161,10 +159,11 @@ TEST_CASE("by rails, tokens do not pass the upper tier that they pass directly",
   const ParallelPlan plan = plan_for(workload, 16);
   const SoftwareProfile software = software_of(workload);
   const LinkResources resources(cluster.topology);
-  const auto expert_bytes = [&](ExchangeWays ways) {
+  const nccl::Profile profile = nccl::Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
+  const auto expert_bytes = [&](const CallRuntime& runtime) {
     double sum = 0.0;
     for (const LinkTraffic& link :
-         step_link_traffic(cluster, workload.model, plan, software, ways)) {
+         step_link_traffic(cluster, workload.model, plan, software, runtime)) {
       for (const PurposeBytes& part : link.parts) {
         const bool counts = part.purpose == "expert" && resources.of(link.link).key == "tier_0";
         sum += counts ? static_cast<double>(part.bytes.count()) : 0.0;
@@ -172,8 +171,8 @@ TEST_CASE("by rails, tokens do not pass the upper tier that they pass directly",
     }
     return sum;
   };
-  REQUIRE(expert_bytes(ExchangeWays::Rails) == 0.0);
-  REQUIRE(expert_bytes(ExchangeWays::Direct) > 0.0);
+  REQUIRE(expert_bytes({.nccl = &profile}) == 0.0);
+  REQUIRE(expert_bytes({}) > 0.0);
 }
 
 }  // namespace trainyard
