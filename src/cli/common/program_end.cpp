@@ -49,7 +49,7 @@ void write_error(std::string_view text) {
 }
 
 // Ends with the signal's own status.
-void end_by_signal(int signal) {
+[[maybe_unused]] void end_by_signal(int signal) {
   write_error(crash_advice());
   static_cast<void>(std::signal(signal, SIG_DFL));
   static_cast<void>(std::raise(signal));
