@@ -28,8 +28,8 @@ TEST_CASE("a file on disc has the lines of its text", "[imported_lines]") {
   const ScratchFolder folder;
   RandomStream random(0, "lines");
   // Shorter and longer than a block of a megabyte, cut anywhere; also one line of several blocks.
-  for (const std::size_t length : {0, 1, 1000, 1 << 20, 3'000'000}) {
-    for (const std::uint64_t longest : {2, 100, 5'000'000}) {
+  for (const std::size_t length : {0U, 1U, 1000U, 1U << 20U, 3'000'000U}) {
+    for (const std::uint64_t longest : {2U, 100U, 5'000'000U}) {
       std::string text;
       std::vector<std::string> expected;
       while (text.size() < length) {

@@ -96,8 +96,8 @@ TEST_CASE("the report of a imported workload has its parts and says what it has 
   REQUIRE(
       rendered_report(Format::Csv) ==
       "cluster,workload,gpus,format,ranks,ranks_run,computations,calls,messages,time_s,compute_s,"
-      "message_s,wait_s\n"
-      "Two GPUs,two.goal,2,goal,2,2,1,0,1,4e-06,1e-06,3e-06,0\n");
+      "message_s,wait_s,volumes_bytes\n"
+      "Two GPUs,two.goal,2,goal,2,2,1,0,1,4e-06,1e-06,3e-06,0,\n");
 }
 
 }  // namespace trainyard
