@@ -259,7 +259,7 @@ std::vector<std::string> idle_note(const OptionReader& reader,
 // Returns the notes of `auto`.
 std::vector<std::string> notes_of_auto(const OptionReader& reader, const Document& document,
                                        const std::optional<RunCounts>& counts) {
-  const std::set<std::string, std::less<>> told_apart = reader.reads();
+  const std::set<std::string, std::less<>>& told_apart = reader.reads();
   std::vector<GivenThing> idle;
   std::vector<GivenThing> untold;
   for (GivenThing& thing : given_things(reader)) {
