@@ -7,7 +7,6 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
-#include <set>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -259,11 +258,13 @@ std::vector<std::string> idle_note(const OptionReader& reader,
 // Returns the notes of `auto`.
 std::vector<std::string> notes_of_auto(const OptionReader& reader, const Document& document,
                                        const std::optional<RunCounts>& counts) {
-  const std::set<std::string, std::less<>>& told_apart = reader.reads();
+  // As it was before what follows reads more.
+  const std::vector<std::string> told_apart(reader.reads().begin(), reader.reads().end());
   std::vector<GivenThing> idle;
   std::vector<GivenThing> untold;
   for (GivenThing& thing : given_things(reader)) {
-    if (!told_apart.contains(thing.option) && is_default(reader, thing)) {
+    if (std::ranges::find(told_apart, thing.option) == told_apart.end() &&
+        is_default(reader, thing)) {
       idle.push_back(std::move(thing));
     } else if (!is_of_run(reader, thing) && !is_noted(thing, document.notes)) {
       untold.push_back(std::move(thing));
