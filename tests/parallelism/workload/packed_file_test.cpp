@@ -7,6 +7,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <cstdint>
 #include <string>
 
 #include "sim/config_error.h"
@@ -34,7 +35,7 @@ std::string zstd(const std::string& text) {
 // More than one piece that is unpacked at once, and not all the same.
 std::string long_text() {
   std::string text;
-  for (int line = 0; text.size() < std::size_t{3} << 20U; ++line) {
+  for (std::uint64_t line = 0; text.size() < std::size_t{3} << 20U; ++line) {
     text += std::to_string(line * 7919) + "\n";
   }
   return text;
