@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libFuzzer runs (tools/ci/fuzz.sh).
+// The program that tools/ci/fuzz.sh runs: libFuzzer over one reader.
 //
 //   trainyard_fuzz --list                                names, runs and seeds of all readers
 //   trainyard_fuzz --reader=NAME [libFuzzer's] FOLDER    one reader, from a folder of seeds

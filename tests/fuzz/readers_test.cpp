@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::uint64_t kDamaged = cases(20);  // Of each seed.
+constexpr std::uint64_t kDamaged = cases(20);  // Texts made of each seed.
 constexpr std::string_view kLikely = "0123456789-9e.,:;{}[]<>/\"' \n\t\\";
 
 // Empty where the text was taken.

@@ -23,7 +23,7 @@ std::optional<BusRatio> ratio_of(const PrintedTime& row) {
   const PrintedNumber& algbw = *row.algbw_gbps;
   const PrintedNumber& busbw = *row.busbw_gbps;
   if (algbw.value <= 2.0 * algbw.half_step) {
-    return std::nullopt;  // Without a digit.
+    return std::nullopt;  // It has no digit.
   }
   return BusRatio{
       .min = std::max(0.0, busbw.value - busbw.half_step) / (algbw.value + algbw.half_step),

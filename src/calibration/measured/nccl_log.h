@@ -26,10 +26,10 @@ struct LogRunText {
   std::size_t first_line = 1;
   std::size_t header_line = 0;  // Line that begins its table.
   std::string_view text;
-  // With empty lines in front, so that errors name lines of the whole file.
+  // Returns the text behind as many empty lines, so that errors name lines of the whole file.
   [[nodiscard]] std::string padded() const;
 };
-// Cut behind the end of a run, and where another one begins. Parts without a table are left out.
+// Cuts a log behind the end of a run, and where another one begins. Parts without a table are left out.
 [[nodiscard]] std::vector<LogRunText> split_runs(std::string_view text);
 
 // Returns why the rows are not those of a run of several ranks, "NAME:LINE: ...": each process ran

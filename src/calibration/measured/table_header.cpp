@@ -33,7 +33,7 @@ bool begins_header(std::string_view word) {
   return word == "size" || word == "bytes";
 }
 
-// Where the words of a header begin in the line, behind its '#' or without one.
+// Returns the place at which the words of a header begin, behind its '#' if it has one.
 std::optional<std::size_t> begin_of_header(std::string_view line) {
   const std::size_t hash = line.find('#');
   if (hash != std::string_view::npos) {

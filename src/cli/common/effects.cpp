@@ -258,7 +258,7 @@ std::vector<std::string> idle_note(const OptionReader& reader,
 // Returns the notes of `auto`.
 std::vector<std::string> notes_of_auto(const OptionReader& reader, const Document& document,
                                        const std::optional<RunCounts>& counts) {
-  // As it was before what follows reads more.
+  // A copy, as the lines below read more options.
   const std::vector<std::string> told_apart(reader.reads().begin(), reader.reads().end());
   std::vector<GivenThing> idle;
   std::vector<GivenThing> untold;

@@ -42,7 +42,7 @@ struct StepRequest {
   std::optional<HtmlTarget> report = {};
   std::optional<CostRequest> costs = {};
   std::optional<std::string> comm_groups = {};       // The file beside Chakra traces.
-  std::optional<std::string> execution_traces = {};  // Of PyTorch, beside profiles.
+  std::optional<std::string> execution_traces = {};  // PyTorch's, beside profiles.
   std::optional<std::string> recorded_on = {};       // The GPU on which a profile was recorded.
 };
 

@@ -84,7 +84,7 @@ struct HostedMemory {
 // Most passes of a long step are like one before them: the moments that differ are kept once.
 struct RankMemory {
   int rank = 0;                       // Rank of the pipeline.
-  std::vector<Pass> passes;           // In their order, and one for the optimizer.
+  std::vector<Pass> passes;           // All in their order, and one for the optimizer.
   std::vector<MemoryMoment> moments;  // Highest moments of passes, each with the first such pass.
   std::vector<std::uint32_t> moment_of_pass;  // Indices of them.
   std::size_t peak = 0;                       // Index of the highest, the first of equal ones.

@@ -33,7 +33,7 @@ struct ExecutionCall {
 struct ExecutionTrace {
   std::string name;  // Name of the file.
   int rank = 0;
-  std::vector<ExecutionCall> calls = {};  // Without waits.
+  std::vector<ExecutionCall> calls = {};  // Waits are not in it.
 };
 
 // Throws ConfigError.

@@ -29,7 +29,7 @@ void check_shared(const OperationGraph& graph) {
 // Work is counted in 64 bits, in 256ths of a picosecond (work_progress.h).
 constexpr SimTime kLongestOperation = seconds(9 * 3600);
 
-// In millionths of kBubbleUnit: longer than any operation may be.
+// A number of millionths of kBubbleUnit that is longer than any operation may be.
 constexpr std::int64_t kLongestBubble = std::int64_t{1} << 62;
 
 // Checks that neither an operation nor a path through the graph overflows.

@@ -25,8 +25,8 @@ class ImportedLines {
 
   const ImportedFile& file_;
   std::ifstream stream_;   // Open where the text is still on disc.
-  std::string block_;      // What was read of it.
-  std::string_view rest_;  // What no line was made of yet.
+  std::string block_;      // The part of it that is in memory.
+  std::string_view rest_;  // The end of that part, from the next line on.
 };
 
 }  // namespace trainyard

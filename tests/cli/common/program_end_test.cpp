@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// What the shell says, in a folder of its own.
+// Runs a command of the shell in a folder of its own.
 ProgramResult in_scratch(const ScratchFolder& folder, const std::string& command) {
   return run_shell(command, folder.path());
 }

@@ -176,7 +176,7 @@ TEST_CASE("both ports of an adapter carry half, and one that is left carries all
   }
 }
 
-// What a timer has counted once it takes times the size; a new one has counted nothing.
+// A timer counts links once and multiplies by the size; a new timer has to count them itself.
 TEST_CASE("what is counted of one size holds for others and for other calls", "[nccl][timing]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
   for (const char* const algorithm : {"Ring", "Tree", "NVLSTree"}) {
