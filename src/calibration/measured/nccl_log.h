@@ -29,7 +29,8 @@ struct LogRunText {
   // Returns the text behind as many empty lines, so that errors name lines of the whole file.
   [[nodiscard]] std::string padded() const;
 };
-// Cuts a log behind the end of a run, and where another one begins. Parts without a table are left out.
+// Cuts a log behind the end of a run, and where another one begins. Parts without a table are left
+// out.
 [[nodiscard]] std::vector<LogRunText> split_runs(std::string_view text);
 
 // Returns why the rows are not those of a run of several ranks, "NAME:LINE: ...": each process ran
