@@ -52,8 +52,10 @@ class MachineDraw {
     const std::vector<std::string> names = yaml_names_in(kConfigsFolder / "clusters");
     const std::string name = names[random_.below(names.size())];
     const int nodes = number(1, 4);
-    return {.what = fmt::format("{} --nodes {}", name, nodes),
-            .cluster = shipped_cluster(name, {.nodes = nodes})};
+    const auto built = [&](const std::vector<std::string>& pulls) {
+      return shipped_cluster(name, {.nodes = nodes, .pulls = pulls});
+    };
+    return broken({.what = fmt::format("{} --nodes {}", name, nodes), .cluster = built({})}, built);
   }
 
   DrawnMachine described() {
@@ -79,7 +81,26 @@ class MachineDraw {
     if (flip()) {
       text += fmt::format("  nodes_per_leaf: {}\n", number(1, 2));
     }
-    return {.what = text, .cluster = cluster_of(text)};
+    const auto built = [&](const std::vector<std::string>& pulls) {
+      return cluster_of(text, {.pulls = pulls});
+    };
+    return broken({.what = text, .cluster = built({})}, built);
+  }
+
+  // One machine in three lacks a cable or two.
+  template <typename Build>
+  DrawnMachine broken(DrawnMachine machine, const Build& built) {
+    const Topology& topology = machine.cluster.topology;
+    std::vector<std::string> pulls(random_.below(3) == 0 ? 1 + random_.below(2) : 0);
+    for (std::string& each : pulls) {
+      const Link& link = topology.links()[random_.below(topology.link_count())];
+      each = fmt::format("{},{}", topology.node(link.source).name, topology.node(link.target).name);
+    }
+    if (pulls.empty()) {
+      return machine;
+    }
+    return {.what = fmt::format("{} --pull {}", machine.what, fmt::join(pulls, " --pull ")),
+            .cluster = built(pulls)};
   }
 
   RandomStream& random_;

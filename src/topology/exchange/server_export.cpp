@@ -52,6 +52,8 @@ class TreeBuilder {
       tree.sockets.push_back(branches_of(cpu));
       tree.cpu = part_of(cpu);
     }
+    require_below_cpu(gpus_);
+    require_below_cpu(nics_);
     tree.nic = most_frequent_nic();
     for (const auto& [id, index] : gpus_) {
       if (!tree.gpu.empty() && tree.gpu != part_of(id)) {
@@ -105,6 +107,16 @@ class TreeBuilder {
         tree.gpu_links[index][static_cast<std::size_t>(peer->second)] += link.spec.lanes;
       } else {
         tree.switch_links[index] += link.spec.lanes;
+      }
+    }
+  }
+
+  void require_below_cpu(const std::map<NodeId, int>& devices) const {
+    for (const auto& [id, index] : devices) {
+      if (!seen(id)) {
+        throw ConfigError(fmt::format(
+            "the server: expected all GPUs and NICs below a CPU, found {} cut off by a fault",
+            topology_.node(id).name));
       }
     }
   }

@@ -19,7 +19,8 @@ namespace trainyard {
 [[nodiscard]] bool is_live_nic(const Topology& topology, NodeId nic, bool network);
 
 // GPUs and live NICs are numbered in the order of the tree. Throws ConfigError for GPUs of several
-// parts, with which neither format below can be read back.
+// parts, with which neither format below can be read back, and for GPUs and NICs that a fault cuts
+// off from all CPUs, for which these formats have no place.
 [[nodiscard]] ServerOutline server_outline(const Topology& topology, ServerId server);
 
 // Bus ids follow the order of the tree: 0000:01:00.0, 0000:02:00.0, ... The NVSwitches are one

@@ -210,6 +210,15 @@ TEST_CASE("NICs that are cut off from the fabric or the server are left out") {
   REQUIRE(server_outline(alone.topology, ServerId(0)).nics == 2);
 }
 
+TEST_CASE("a GPU that is cut off from all CPUs is refused") {
+  const Cluster cluster =
+      load_cluster(kRoot / "configs/clusters/dgx-a100.yaml", shipped_catalogue(),
+                   {.nodes = 2, .pulls = {"server0/cpu0,server0/pcie0"}});
+  REQUIRE_THROWS_WITH(server_outline(cluster.topology, ServerId(0)),
+                      "the server: expected all GPUs and NICs below a CPU, found server0/gpu0 cut "
+                      "off by a fault");
+}
+
 TEST_CASE("a port whose cable is pulled is not in NCCL's file") {
   const auto ports = [](const std::vector<std::string>& pulls) {
     const Cluster cluster = load_cluster(kRoot / "configs/clusters/alibaba-hpn.yaml",
