@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -14,8 +15,10 @@
 #include "cli/common/log.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/fields.h"
 #include "sim/printable.h"
 #include "sim/yaml_names.h"
+#include "topology/cluster/cluster_keys.h"
 #include "topology/lint/staging.h"
 
 namespace trainyard {
@@ -25,9 +28,46 @@ constexpr std::array<std::string_view, 9> kWorkloadKeys{"model",     "adapters",
                                                         "precision", "plan",     "batch",
                                                         "overlap",   "routing",  "optimizer"};
 
+std::string first_key(const std::string& setting) {
+  return setting.substr(0, setting.find_first_of(".="));
+}
+
 bool is_of_cluster(const std::string& setting) {
-  const std::string key = setting.substr(0, setting.find_first_of(".="));
-  return std::ranges::find(kWorkloadKeys, key) == kWorkloadKeys.end();
+  return std::ranges::find(kWorkloadKeys, first_key(setting)) == kWorkloadKeys.end();
+}
+
+// Adds the paths of mappings, such as batch.sequence, that end with `key`.
+void add_paths_to(std::string_view key, const Schema& schema, const std::string& path,
+                  std::vector<std::string>& paths) {
+  for (const SchemaKey& each : schema.keys) {
+    if (each.name == key) {
+      paths.push_back(path + each.name);
+    }
+    add_paths_to(key, each.value, path + each.name + ".", paths);
+  }
+  for (const Schema& each : schema.alternatives) {
+    add_paths_to(key, each, path, paths);
+  }
+}
+
+// A key without the mapping that it stands in is of the cluster by its form, and may be of either.
+void require_known_keys(std::span<const std::string> settings) {
+  const Schema cluster = schema_of<ClusterKeys>(cluster_fields);
+  for (const std::string& setting : settings) {
+    const std::string key = first_key(setting);
+    if (std::ranges::find(cluster.keys, key, &SchemaKey::name) != cluster.keys.end()) {
+      continue;
+    }
+    std::vector<std::string> paths;
+    add_paths_to(key, cluster, "", paths);
+    add_paths_to(key, schema_of<Workload>(workload_fields), "", paths);
+    constexpr std::size_t kShown = 3;
+    if (!paths.empty()) {
+      paths.resize(std::min(paths.size(), kShown));
+      throw ConfigError(fmt::format("--set {}: expected a whole path, found {}; did you mean {}?",
+                                    setting, in_quotes(key), alternatives(paths)));
+    }
+  }
 }
 
 // The job of a model that is named without one, configs/workloads/data-parallel.yaml.
@@ -155,6 +195,7 @@ InputNames read_input_names(const OptionReader& reader) {
     const auto others = std::stable_partition(settings.begin(), settings.end(), is_of_cluster);
     names.workload_settings.insert(names.workload_settings.end(), others, settings.end());
     settings.erase(others, settings.end());
+    require_known_keys(settings);
   }
   return names;
 }

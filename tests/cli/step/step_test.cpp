@@ -91,6 +91,9 @@ TEST_CASE("settings go to the workload or to the cluster", "[step-command]") {
   REQUIRE(json_of({"--set", "name=mine"})["cluster"] == "mine");
   REQUIRE(error_of_step(with_files_step({"--set", "plan.tensr=2"})) ==
           "--set plan.tensr=2: plan: unknown key \"tensr\"; did you mean \"tensor\"?");
+  REQUIRE(error_of_step(with_files_step({"--set", "sequence=4096"})) ==
+          "--set sequence=4096: expected a whole path, found \"sequence\"; did you mean "
+          "batch.sequence?");
 }
 
 TEST_CASE("the plain runtime has fidelities, the analytical one is a lower bound",
