@@ -24,6 +24,7 @@
 #include "support/program.h"
 #include "topology/cluster/cluster.h"
 #include "topology/exchange/import_parts.h"
+#include "topology/exchange/simulated_network.h"
 
 namespace trainyard {
 namespace {
@@ -84,6 +85,16 @@ void read_matrix(const std::string& text) {
   const SmiMatrix matrix = read_smi_matrix(text, "fuzz.txt");
   static_cast<void>(import_smi_matrix(matrix, load_default_catalogue(),
                                       {.gpu = "A100-SXM-80GB", .nic = "ConnectX-6"}, "fuzz.txt"));
+}
+
+void read_network(SimulatedNetwork network) {
+  constexpr std::uint32_t kMostHosts = 256;  // Larger ones are valid and take long.
+  if (network.hosts > kMostHosts) {
+    return;
+  }
+  const Catalogue& catalogue = load_default_catalogue();
+  const std::string gpu = complete_network(network, catalogue, {.gpu = "H100-SXM"}, "fuzz.txt");
+  read_cluster(to_cluster_yaml(network, catalogue, gpu, {.name = "fuzz", .source = "fuzz"}));
 }
 
 void read_graphs(const std::string& text) {
@@ -147,6 +158,12 @@ constexpr std::array kReaders{
     FuzzedReader{"nccl-topology", "tests/golden/dgx-a100.xml tests/topology/data", 600,
                  read_nccl_topology},
     FuzzedReader{"matrix", "", 2000, read_matrix},
+    FuzzedReader{
+        "hpcc-topology", "", 500,
+        [](const std::string& text) { read_network(read_hpcc_topology(text, "fuzz.txt")); }},
+    FuzzedReader{
+        "htsim-topology", "", 500,
+        [](const std::string& text) { read_network(read_htsim_topology(text, "fuzz.txt")); }},
     FuzzedReader{"nccl-graphs", "", 3000, read_graphs},
     FuzzedReader{"tuner", "", 5000, read_tuner},
     FuzzedReader{"msccl", "configs/algorithms", 300, read_msccl},
