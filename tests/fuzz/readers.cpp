@@ -177,6 +177,8 @@ constexpr std::array kReaders{
                  [](const std::string& text) { read_workload_of(ImportedFormat::SimAi, text); }},
     FuzzedReader{"kineto", "configs/workloads/imported/kineto-2", 1000,
                  [](const std::string& text) { read_workload_of(ImportedFormat::Kineto, text); }},
+    FuzzedReader{"nsight", "", 1000,
+                 [](const std::string& text) { read_workload_of(ImportedFormat::Kineto, text); }},
     FuzzedReader{"chakra", "configs/workloads/imported/chakra-2", 1000,
                  [](const std::string& text) { read_workload_of(ImportedFormat::Chakra, text); }},
     FuzzedReader{"result", "", 1000, read_result},
