@@ -16,6 +16,7 @@
 #include "cli/sweep/sweep_file.h"
 #include "cli/sweep/sweep_journal.h"
 #include "collectives/msccl/msccl_schedule.h"
+#include "collectives/msccl/mscclpp_schedule.h"
 #include "nccl/tuning/graph_xml.h"
 #include "nccl/tuning/tuner_csv.h"
 #include "network/traffic/traffic_trace.h"
@@ -110,6 +111,10 @@ void read_msccl(const std::string& text) {
   static_cast<void>(msccl_schedule(read_msccl_xml(text, "fuzz.xml"), "fuzz.xml"));
 }
 
+void read_plan(const std::string& text) {
+  static_cast<void>(mscclpp_schedule(read_mscclpp_plan(text, "fuzz.json"), "fuzz.json"));
+}
+
 void read_log(const std::string& text) {
   std::vector<std::string> damage;
   static_cast<void>(parse_nccl_log(text, "fuzz.log", &damage));
@@ -167,6 +172,7 @@ constexpr std::array kReaders{
     FuzzedReader{"nccl-graphs", "", 3000, read_graphs},
     FuzzedReader{"tuner", "", 5000, read_tuner},
     FuzzedReader{"msccl", "configs/algorithms", 300, read_msccl},
+    FuzzedReader{"mscclpp", "", 500, read_plan},
     FuzzedReader{"nccl-log", "tests/golden/calibrate tests/golden/nvls-off-1x8-h100.log", 2000,
                  read_log},
     FuzzedReader{"pasted", "", 5000, read_pasted},
