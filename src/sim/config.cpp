@@ -12,6 +12,7 @@
 
 #include "sim/numbers.h"
 #include "sim/printable.h"
+#include "sim/text_file.h"
 #include "sim/yaml_tree.h"
 
 namespace trainyard {
@@ -449,7 +450,7 @@ ConfigDocument::~ConfigDocument() = default;
 
 ConfigDocument ConfigDocument::load(const std::filesystem::path& file) {
   const std::string name = file.string();
-  return ConfigDocument(read_yaml_file(file, YamlTree(name), 0), name);
+  return ConfigDocument(read_whole_file(file, name, YamlTree::kMaxBytes), name);
 }
 
 ConfigDocument ConfigDocument::parse(const std::string& text, std::string name) {

@@ -7,6 +7,7 @@
 
 #include "sim/config.h"
 #include "sim/printable.h"
+#include "sim/text_file.h"
 #include "sim/yaml_names.h"
 #include "sim/yaml_tree.h"
 
@@ -74,7 +75,8 @@ class Composer {
     }
     open_.push_back(file);
     const std::size_t origin = tree_.add_file(file.string());
-    YamlValue value = *tree_.parse(read_yaml_file(file, tree_, origin), origin);
+    YamlValue value = *tree_.parse(
+        read_whole_file(file, std::string(tree_.file_name(origin)), YamlTree::kMaxBytes), origin);
     if (value.kind != YamlValue::Kind::Mapping) {
       tree_.fail({.origin = origin}, "", "expected a mapping");
     }

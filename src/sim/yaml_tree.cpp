@@ -18,13 +18,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "sim/printable.h"
@@ -431,7 +427,7 @@ YamlValue* YamlTree::add(YamlValue value) {
 
 YamlValue* YamlTree::parse(const std::string& text, std::size_t origin) {
   if (text.size() > kMaxBytes) {
-    fail({.origin = origin}, "", "expected at most 16 MiB of text, found more");
+    fail({.origin = origin}, "", "expected at most 16 MiB, found more");
   }
   check_characters(*this, text, origin);
   check_flow(*this, text, origin);
@@ -462,29 +458,6 @@ std::string YamlTree::text_of(Place place) const {
 void YamlTree::fail(Place place, std::string_view path, std::string_view message) const {
   const std::string key = path.empty() ? "" : ": " + std::string(path);
   throw ConfigError(text_of(place) + key + ": " + std::string(message));
-}
-
-std::string read_yaml_file(const std::filesystem::path& file, const YamlTree& tree,
-                           std::size_t origin) {
-  std::error_code status_error;
-  if (std::filesystem::is_directory(file, status_error)) {
-    tree.fail({.origin = origin}, "", "expected a file, found a directory");
-  }
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    tree.fail({.origin = origin}, "", std::string("cannot be read: ") + std::strerror(errno));
-  }
-  std::string text;
-  std::array<char, 65536> block;
-  do {
-    stream.read(block.data(), block.size());
-    text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
-  } while (stream && text.size() <= YamlTree::kMaxBytes);  // Its check finds what is above.
-  if (stream.bad()) {
-    tree.fail({.origin = origin}, "", std::string("cannot be read: ") + std::strerror(errno));
-  }
-  return text;
 }
 
 std::string join_path(std::string_view parent, std::string_view key) {

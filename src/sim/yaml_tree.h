@@ -92,10 +92,6 @@ class YamlTree {
   std::deque<YamlValue> values_;
 };
 
-// The text of a file; what is wrong with it is an error of `tree` at `origin`.
-[[nodiscard]] std::string read_yaml_file(const std::filesystem::path& file, const YamlTree& tree,
-                                         std::size_t origin);
-
 // "server" and "nics" give "server.nics"; "nics" and 2 give "nics[2]".
 [[nodiscard]] std::string join_path(std::string_view parent, std::string_view key);
 [[nodiscard]] std::string join_path(std::string_view parent, std::size_t index);

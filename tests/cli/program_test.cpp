@@ -246,7 +246,7 @@ TEST_CASE("a cluster that is no file of a sane size is refused at once") {
   const ScratchFolder folder;
   folder.write("brackets.yaml", std::string(100'000'000, '['));
   require_mistake({"topology", "--cluster", "brackets.yaml"},
-                  "brackets.yaml: expected at most 16 MiB of text, found more", folder.path());
+                  "brackets.yaml: expected at most 16 MiB, found more", folder.path());
   folder.write("nested.yaml", std::string(10'000'000, '['));
   require_mistake({"topology", "--cluster", "nested.yaml"},
                   "nested.yaml:1:1001: expected at most 64 levels of nesting, found more",

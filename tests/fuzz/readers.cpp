@@ -16,6 +16,7 @@
 #include "cli/sweep/sweep_file.h"
 #include "cli/sweep/sweep_journal.h"
 #include "collectives/msccl/msccl_schedule.h"
+#include "collectives/msccl/mscclpp_schedule.h"
 #include "nccl/tuning/graph_xml.h"
 #include "nccl/tuning/tuner_csv.h"
 #include "network/traffic/traffic_trace.h"
@@ -24,6 +25,7 @@
 #include "support/program.h"
 #include "topology/cluster/cluster.h"
 #include "topology/exchange/import_parts.h"
+#include "topology/exchange/simulated_network.h"
 
 namespace trainyard {
 namespace {
@@ -86,6 +88,16 @@ void read_matrix(const std::string& text) {
                                       {.gpu = "A100-SXM-80GB", .nic = "ConnectX-6"}, "fuzz.txt"));
 }
 
+void read_network(SimulatedNetwork network) {
+  constexpr std::uint32_t kMostHosts = 256;  // Larger ones are valid and take long.
+  if (network.hosts > kMostHosts) {
+    return;
+  }
+  const Catalogue& catalogue = load_default_catalogue();
+  const std::string gpu = complete_network(network, catalogue, {.gpu = "H100-SXM"}, "fuzz.txt");
+  read_cluster(to_cluster_yaml(network, catalogue, gpu, {.name = "fuzz", .source = "fuzz"}));
+}
+
 void read_graphs(const std::string& text) {
   const nccl::GraphNames names{.gpus = {0x1000, 0x2000}, .nics = {{0, 0}}};
   static_cast<void>(nccl::read_graph_xml(text, "fuzz.xml", names));
@@ -97,6 +109,10 @@ void read_tuner(const std::string& text) {
 
 void read_msccl(const std::string& text) {
   static_cast<void>(msccl_schedule(read_msccl_xml(text, "fuzz.xml"), "fuzz.xml"));
+}
+
+void read_plan(const std::string& text) {
+  static_cast<void>(mscclpp_schedule(read_mscclpp_plan(text, "fuzz.json"), "fuzz.json"));
 }
 
 void read_log(const std::string& text) {
@@ -147,9 +163,16 @@ constexpr std::array kReaders{
     FuzzedReader{"nccl-topology", "tests/golden/dgx-a100.xml tests/topology/data", 600,
                  read_nccl_topology},
     FuzzedReader{"matrix", "", 2000, read_matrix},
+    FuzzedReader{
+        "hpcc-topology", "", 500,
+        [](const std::string& text) { read_network(read_hpcc_topology(text, "fuzz.txt")); }},
+    FuzzedReader{
+        "htsim-topology", "", 500,
+        [](const std::string& text) { read_network(read_htsim_topology(text, "fuzz.txt")); }},
     FuzzedReader{"nccl-graphs", "", 3000, read_graphs},
     FuzzedReader{"tuner", "", 5000, read_tuner},
     FuzzedReader{"msccl", "configs/algorithms", 300, read_msccl},
+    FuzzedReader{"mscclpp", "", 500, read_plan},
     FuzzedReader{"nccl-log", "tests/golden/calibrate tests/golden/nvls-off-1x8-h100.log", 2000,
                  read_log},
     FuzzedReader{"pasted", "", 5000, read_pasted},
@@ -159,6 +182,8 @@ constexpr std::array kReaders{
     FuzzedReader{"simai", "configs/workloads/imported/transformer-tp2-dp4.txt", 500,
                  [](const std::string& text) { read_workload_of(ImportedFormat::SimAi, text); }},
     FuzzedReader{"kineto", "configs/workloads/imported/kineto-2", 1000,
+                 [](const std::string& text) { read_workload_of(ImportedFormat::Kineto, text); }},
+    FuzzedReader{"nsight", "", 1000,
                  [](const std::string& text) { read_workload_of(ImportedFormat::Kineto, text); }},
     FuzzedReader{"chakra", "configs/workloads/imported/chakra-2", 1000,
                  [](const std::string& text) { read_workload_of(ImportedFormat::Chakra, text); }},

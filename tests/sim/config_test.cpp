@@ -311,7 +311,7 @@ TEST_CASE("files are loaded and refused by name") {
   REQUIRE(load_error(folder.write("wrong.yaml", "a: 1\na: 2\n")) ==
           ":2:1: expected each key once, found \"a\" again, first on line 1");
   REQUIRE(load_error(folder.write("large.yaml", std::string(17U << 20, '\n'))) ==
-          ": expected at most 16 MiB of text, found more");
+          ": expected at most 16 MiB, found more");
 }
 
 TEST_CASE("the nearest word is a likely typo or nothing") {

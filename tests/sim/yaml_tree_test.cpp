@@ -147,7 +147,7 @@ TEST_CASE("an alias within its own anchor is refused") {
 
 TEST_CASE("text that is too large is refused") {
   REQUIRE(error_of_tree(repeated("# comment\n", YamlTree::kMaxBytes + 1)) ==
-          "f.yaml: expected at most 16 MiB of text, found more");
+          "f.yaml: expected at most 16 MiB, found more");
 }
 
 TEST_CASE("bytes that are not UTF-8 are refused with their place") {

@@ -6,9 +6,7 @@
 
 #include <array>
 #include <cstdint>
-#include <fstream>
 #include <limits>
-#include <system_error>
 #include <tuple>
 
 #include "calibration/measured/measured_rows.h"
@@ -17,6 +15,7 @@
 #include "calibration/measured/osu_log.h"
 #include "sim/config_error.h"
 #include "sim/fields.h"
+#include "sim/text_file.h"
 
 namespace trainyard {
 namespace {
@@ -25,33 +24,6 @@ namespace {
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{256} << 20;
 
 constexpr std::int64_t kMaxRanks = 10'000'000;
-
-std::string read_text(const std::filesystem::path& file) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(file, error);
-  const std::string name = file.string();
-  if (!std::filesystem::exists(status)) {
-    throw ConfigError(fmt::format("{}: expected a measured table, found no such file", name));
-  }
-  if (std::filesystem::is_directory(status)) {
-    throw ConfigError(fmt::format("{}: expected a measured table, found a directory", name));
-  }
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  std::array<char, 65'536> part{};
-  // A device may never end.
-  while (text.size() <= kLargestFile && stream.read(part.data(), part.size()).gcount() > 0) {
-    text.append(part.data(), static_cast<std::size_t>(stream.gcount()));
-  }
-  if (!stream.is_open() || stream.bad()) {
-    throw ConfigError(fmt::format("{}: cannot be read", name));
-  }
-  if (text.size() > kLargestFile) {
-    throw ConfigError(
-        fmt::format("{}: expected at most {} MiB, found a larger file", name, kLargestFile >> 20));
-  }
-  return text;
-}
 
 // A text, or null where the source does not say it.
 struct MaybeText {
@@ -208,7 +180,7 @@ MeasuredTable parse_measurement(const std::string& text, const std::string& name
 }
 
 MeasuredTable load_measurement(const std::filesystem::path& file) {
-  return parse_measurement(read_text(file), file.string());
+  return parse_measurement(read_whole_file(file, file.string(), kLargestFile), file.string());
 }
 
 }  // namespace trainyard

@@ -3,8 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,18 +14,10 @@
 #include "nccl/tuning/tuner_csv.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/text_file.h"
 
 namespace trainyard {
 namespace {
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::error_code error;  // Ignored: the stream says whether it can be read.
-  if (!stream || std::filesystem::is_directory(file, error)) {
-    throw ConfigError(file.string() + ": expected a file that can be read, found none");
-  }
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
 
 nccl::InitOptions init_options(const ValidationCase& item) {
   nccl::InitOptions options;
@@ -39,7 +29,8 @@ nccl::InitOptions init_options(const ValidationCase& item) {
     options.version = version->known;
   }
   if (item.graph_file) {
-    options.graph_text = text_of(*item.graph_file);
+    options.graph_text =
+        read_whole_file(*item.graph_file, item.graph_file->string(), kMaxTextBytes);
     options.graph_name = item.graph_file->string();
   }
   return options;

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include "sim/check.h"
 #include "sim/config.h"
+#include "sim/text_file.h"
 
 namespace trainyard {
 namespace {
@@ -221,11 +220,6 @@ class Priors {
   std::vector<std::string> counts_;
 };
 
-std::string read_text(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
 // Writes a value as exactly as the profile can have it.
 std::string exact_text(ConstantKind kind, double value) {
   switch (kind) {
@@ -249,7 +243,7 @@ ProfileConstants::ProfileConstants(const std::filesystem::path& profile,
                                    const std::filesystem::path& priors)
     : name_(profile.string()) {
   static_cast<void>(nccl::Profile::load(profile));  // Refuses what is wrong with it.
-  text_ = read_text(profile);
+  text_ = read_whole_file(profile, profile.string(), kMaxTextBytes);
   ConfigDocument document = ConfigDocument::parse(text_, name_);
   ConfigDocument assumed = ConfigDocument::load(priors);
   const Priors reader(assumed);

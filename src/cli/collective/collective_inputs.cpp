@@ -14,6 +14,7 @@
 #include "cli/collective/groups_file.h"
 #include "cli/common/common.h"
 #include "collectives/msccl/msccl_schedule.h"
+#include "collectives/msccl/mscclpp_schedule.h"
 #include "collectives/placement/aggregation.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -167,7 +168,13 @@ FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
   }
   constexpr std::size_t kMaxAlgorithmBytes = std::size_t{16} << 20;
   const std::string& file = *request.algorithm_file;
-  MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMaxAlgorithmBytes), file);
+  const std::string text = read_file(file, kMaxAlgorithmBytes);
+  std::optional<MscclppPlan> plan;
+  if (const std::size_t first = text.find_first_not_of(" \t\r\n");
+      first != std::string::npos && text[first] == '{') {
+    plan = read_mscclpp_plan(text, file);
+  }
+  MscclAlgorithm algorithm = plan ? plan->algorithm : read_msccl_xml(text, file);
   if (algorithm.is_custom) {
     algorithm.operation = request.operation;
     notes.push_back(fmt::format("{}: a custom collective, proved to be {}", file,
@@ -194,7 +201,8 @@ FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
     notes.push_back(fmt::format("{}: MSCCL would take it for {} to {} bytes only", file,
                                 algorithm.min_bytes, algorithm.max_bytes));
   }
-  return {.schedule = msccl_schedule(algorithm, file), .is_in_place = algorithm.in_place};
+  return {.schedule = plan ? mscclpp_schedule(*plan, file) : msccl_schedule(algorithm, file),
+          .is_in_place = algorithm.in_place};
 }
 
 // Throws where the request names an algorithm that the cluster cannot run, and where it can run

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include "cli/common/log.h"
 #include "cli/common/nccl_options.h"
 #include "cli/common/options.h"
+#include "cli/common/program_end.h"
 #include "report/accuracy/doctor_report.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -204,7 +206,7 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
   const std::optional<int> process = reader.integer("gpus-per-process", 1, 1'024);
   DoctorLog log =
       parse_doctor_log(read_file(patient.log, kMaxLogBytes), patient.log, read_operation(reader));
-  patient.notes.insert(patient.notes.end(), log.warnings.begin(), log.warnings.end());
+  std::ranges::transform(log.warnings, std::back_inserter(patient.notes), one_line);
   patient.cluster = machine_of(reader, catalogue, log, patient.log, patient.notes);
   patient.wrong_results = log.wrong_results;
   check_gpu(log, catalogue, patient);

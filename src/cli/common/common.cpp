@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <thread>
 
@@ -17,6 +14,7 @@
 #include "report/formats/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
+#include "sim/text_file.h"
 #include "sim/yaml_names.h"
 
 namespace trainyard {
@@ -77,27 +75,7 @@ const Catalogue& load_default_catalogue() {
 }
 
 std::string read_file(const std::string& name, std::size_t max_bytes) {
-  std::error_code error;
-  if (std::filesystem::is_directory(name, error)) {
-    throw ConfigError(fmt::format("{}: expected a file, found a directory", name));
-  }
-  errno = 0;
-  std::ifstream stream(name, std::ios::binary);
-  if (!stream) {
-    throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
-  }
-  // Twice as much each time: a pipe does not say how much there is.
-  std::string text;
-  for (std::size_t had = 0; stream && had <= max_bytes; had = text.size()) {
-    text.resize(std::min(max_bytes + 1, std::max(2 * had, std::size_t{1} << 16U)));
-    stream.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
-    text.resize(had + static_cast<std::size_t>(stream.gcount()));
-  }
-  if (text.size() > max_bytes) {
-    throw ConfigError(
-        fmt::format("{}: expected at most {} MiB, found more", name, max_bytes >> 20));
-  }
-  return text;
+  return read_whole_file(name, name, max_bytes);
 }
 
 void write_output(const std::optional<std::string>& file, const std::string& text,

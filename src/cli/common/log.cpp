@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common/log.h"
 
+#include <spdlog/formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <array>
 #include <memory>
+#include <string>
+
+#include "cli/common/program_end.h"
 
 namespace trainyard {
+namespace {
+
+// One line for each message, as short as those of errors: a message may quote what a file says.
+class LineFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) override {
+    const std::string text =
+        one_line(fmt::format("trainyard: {}: {}", to_string_view(message.level), message.payload));
+    line.append(text.data(), text.data() + text.size());
+    line.push_back('\n');
+  }
+  [[nodiscard]] std::unique_ptr<formatter> clone() const override {
+    return std::make_unique<LineFormatter>();
+  }
+};
+
+}  // namespace
 
 Options log_options() {
   return {{"log-level",
@@ -22,7 +43,7 @@ spdlog::logger make_logger(const OptionReader& reader) {
   const std::size_t index = reader.choice("log-level");
   spdlog::logger logger("trainyard", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger.set_level(kLevels.at(index));
-  logger.set_pattern("trainyard: %l: %v");
+  logger.set_formatter(std::make_unique<LineFormatter>());
   return logger;
 }
 

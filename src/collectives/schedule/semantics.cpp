@@ -195,7 +195,8 @@ class Prover {
       return false;
     }
     const std::uint64_t end = std::uint64_t{step.chunks.first} + step.chunks.count;
-    if (step.chunks.count == 0 || end > entries_) {
+    // A message may be nothing but a signal.
+    if ((step.chunks.count == 0 && !is_message(step.kind)) || end > entries_) {
       error_ = fmt::format("{}: chunks {} to {} of {}", place(lane, index), step.chunks.first, end,
                            entries_);
       return false;

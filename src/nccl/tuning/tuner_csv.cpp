@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <fstream>
 #include <iterator>
 #include <limits>
-#include <sstream>
 
 #include "sim/config_error.h"
 #include "sim/numbers.h"
 #include "sim/printable.h"
+#include "sim/text_file.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -123,13 +122,7 @@ bool fits(const std::optional<Value>& wanted, Value value) {
 }  // namespace
 
 TunerTable TunerTable::load(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  std::error_code error;  // Ignored: the error below says all.
-  if (!std::filesystem::is_regular_file(file, error) || !stream || !(text << stream.rdbuf())) {
-    throw ConfigError(shortened(file.string()) + ": expected a readable file with rows");
-  }
-  return parse(text.str(), file.string());
+  return parse(read_whole_file(file, file.string(), kMaxTextBytes), file.string());
 }
 
 TunerTable TunerTable::parse(std::string_view text, const std::string& name) {

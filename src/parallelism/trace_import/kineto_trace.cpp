@@ -44,12 +44,12 @@ void cut_draining(std::vector<KinetoEvent>& events) {
 }
 
 // The trace of each rank: that which the file states, or the pattern of names has; of a file alone
-// without both, 0. GPUs of one database count on from there.
+// without both, 0. GPUs of one export of Nsight Systems count on from there.
 std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
   std::map<int, KinetoTrace> traces;
   for (const ImportedFile& file : files) {
     std::vector<KinetoTrace> read;
-    if (is_sqlite(file.text)) {
+    if (is_sqlite(file.text) || is_lines_of_json(file.text)) {
       read = read_nsys_events(file);
     } else {
       read.push_back(read_kineto_events(file));

@@ -48,7 +48,7 @@ const FormatRules& rules_of(ImportedFormat format) {
        .has_rank_files = false,
        .has_rank_in_name = false},
       {.name = "kineto",
-       .extensions = {".json", ".sqlite"},
+       .extensions = {".json", ".jsonl", ".sqlite"},
        .first_words = {},
        .has_rank_files = true,
        .has_rank_in_name = false},

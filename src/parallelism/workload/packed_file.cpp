@@ -5,14 +5,13 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string_view>
 #include <system_error>
 
 #include "sim/config_error.h"
+#include "sim/text_file.h"
 
 namespace trainyard {
 namespace {
@@ -90,17 +89,6 @@ std::string text_of_zstd(const std::filesystem::path& path, std::string_view pac
   return text.take();
 }
 
-std::string text_as_it_is(const std::filesystem::path& path, std::uintmax_t max_bytes) {
-  const std::uintmax_t size = readable_size(path, max_bytes);
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(size, '\0');
-  if (!stream || !stream.read(text.data(), static_cast<std::streamsize>(size))) {
-    throw ConfigError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
-  }
-  return text;
-}
-
 }  // namespace
 
 std::filesystem::path unpacked_name(const std::filesystem::path& path) {
@@ -130,7 +118,8 @@ bool is_packed(const std::filesystem::path& path) {
 }
 
 std::string read_packed_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
-  std::string text = text_as_it_is(path, max_bytes);
+  static_cast<void>(readable_size(path, max_bytes));
+  std::string text = read_whole_file(path, path.string(), max_bytes);
   if (text.starts_with(kGzip)) {
     return text_of_gzip(path, max_bytes);
   }

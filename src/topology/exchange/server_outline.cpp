@@ -103,12 +103,6 @@ SmiCell distance(const Way& a, const Way& b) {
 
 // --- Text --------------------------------------------------------------------------------------
 
-// A double-quoted YAML scalar.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(escaped(text))
-      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
 // Writes the branches of one server.
 class TreeText {
  public:
@@ -241,6 +235,11 @@ std::string_view layout_of(const ServerOutline& tree, const GpuModel& gpu) {
 
 }  // namespace
 
+std::string quoted_scalar(const std::string& text) {
+  return nlohmann::json(escaped(text))
+      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 ServerOutline empty_server(int gpus, int nics) {
   const auto count = static_cast<std::size_t>(gpus);
   ServerOutline tree;
@@ -308,7 +307,8 @@ std::string to_cluster_yaml(const ServerOutline& tree, const Catalogue& catalogu
   const GpuModel& gpu = catalogue.gpus().at(tree.gpu);
   const std::string_view layout = layout_of(tree, gpu);
   result += fmt::format("name: {}\nsource: {}\nnodes: 1\nserver:\n  template: {}\n  gpu: {}\n",
-                        quoted(text.name), quoted(text.source), layout, gpu_text(tree, gpu));
+                        quoted_scalar(text.name), quoted_scalar(text.source), layout,
+                        gpu_text(tree, gpu));
   if (!tree.nic.empty()) {
     result += fmt::format("  nic: {}\n", tree.nic);
   }

@@ -61,6 +61,9 @@ struct FormerIndices {
 // NODE.
 [[nodiscard]] std::vector<std::vector<SmiCell>> distances(const ServerOutline& tree);
 
+// A double-quoted YAML scalar.
+[[nodiscard]] std::string quoted_scalar(const std::string& text);
+
 // The text of a cluster file for this server (docs/inputs/clusters.md), the parts of `catalogue`
 // being known: one server, no fabric. Remarks become comments.
 struct ClusterText {

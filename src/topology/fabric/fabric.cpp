@@ -87,10 +87,10 @@ constexpr auto kPolicyNames = row_names(kRoutingPolicies);
 
 constexpr std::array<std::string_view, 2> kAttached = {"nic", "gpu"};
 
-// RS(544,514) at 100 Gb/s a lane takes about 100 ns at both ends together; the signal processors of
-// optical modules about as much again (IEEE 802.3dj contributions).
+// The signal processors of optical modules take about as long as error correction (IEEE 802.3dj
+// contributions).
 Sourced<SimTime> fec_latency() {
-  return {100_ns, Evidence::Estimate,
+  return {kFecLatency, Evidence::Estimate,
           "RS(544,514) at 100 Gb/s a lane, after IEEE 802.3dj contributions"};
 }
 Sourced<SimTime> optics_latency() {

@@ -143,6 +143,10 @@ struct SwitchSpec {
 [[nodiscard]] SwitchSpec use_switch(const SwitchModel& model, PartLog& parts);
 NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string name);
 
+// The estimate of what RS(544,514) at 100 Gb/s a lane takes at both ends together (IEEE 802.3dj
+// contributions).
+inline constexpr SimTime kFecLatency = nanoseconds(100);
+
 // Cables of the fabric: time of flight, FEC and optical modules.
 class CableReader {
  public:

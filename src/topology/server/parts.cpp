@@ -12,7 +12,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kCablePicosecondsPerMetre = 5'000.0;
 constexpr double kLongestCableMetres = 100'000.0;
 
 // In the order of LinkFamily.

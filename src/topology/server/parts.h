@@ -64,8 +64,9 @@ struct PhysicalLink {
 // The same with a GPU at one end: its part of the latency is added.
 [[nodiscard]] PhysicalLink gpu_link(const LinkModel& model, PartLog& parts);
 
-// A length such as "10 m" or "2.5m", as the time that a signal takes: 5 ns a metre, which covers
-// copper (4.3 to 4.6) and fibre (4.96 to 5).
+// A signal takes 5 ns a metre, which covers copper (4.3 to 4.6) and fibre (4.96 to 5).
+inline constexpr double kCablePicosecondsPerMetre = 5'000.0;
+// A length such as "10 m" or "2.5m", as the time that a signal takes.
 [[nodiscard]] SimTime cable_delay(const ConfigNode& length);
 
 // Kinds of values in tables of fields. Those that look parts up take a catalogue that is null only

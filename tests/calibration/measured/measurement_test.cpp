@@ -110,9 +110,9 @@ TEST_CASE("a file that is no measured table is an error") {
           "system, test, rows), found neither");
   REQUIRE(contains(error_of(""), "found neither"));
   REQUIRE_THROWS_WITH(load_measurement("no/such/file.log"),
-                      "no/such/file.log: expected a measured table, found no such file");
+                      "no/such/file.log: cannot be read: No such file or directory");
   REQUIRE_THROWS_WITH(load_measurement(kRoot),
-                      kRoot.string() + ": expected a measured table, found a directory");
+                      kRoot.string() + ": expected a file, found a directory");
 }
 
 // Old nccl-tests: algbw of (n-1)/n of the size, sizes rounded to the ranks. Only bytes and times of

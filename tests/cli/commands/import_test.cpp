@@ -98,8 +98,9 @@ TEST_CASE("mistakes on the command line of import are one line") {
   const std::string text = folder.write("a.txt", "name: a\n").string();
   REQUIRE(error_of_import({text}) ==
           text +
-              ": expected a topology file of NCCL or RCCL, lstopo --of xml, or the output of "
-              "nvidia-smi topo -m, rocm-smi --showtopo or hl-smi topo -c -N, found none of them");
+              ": expected a topology file of NCCL, RCCL, ns-3 or htsim, lstopo --of xml, or the "
+              "output of nvidia-smi topo -m, rocm-smi --showtopo or hl-smi topo -c -N, found none "
+              "of them");
   const std::string empty = folder.write("b.txt", "").string();
   REQUIRE(error_of_import({empty}).find("found none of them") != std::string::npos);
   const std::string xml = folder.write("a.xml", "<system version=\"1\"/>").string();
@@ -137,6 +138,40 @@ TEST_CASE("import reads what lstopo, rocm-smi and hl-smi print") {
       R"(<topology version="2.0"><object type="Machine"><object type="PCIDev"
       pci_busid="0000:01:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1"/></object></topology>)";
   REQUIRE(imported(lstopo, "H100-SXM").find("written by lstopo (hwloc).") != std::string::npos);
+}
+
+TEST_CASE("import makes a cluster of a network that a packet simulator describes") {
+  const ScratchFolder folder;
+  // Four hosts on two leaves below two spines.
+  const std::string hpcc =
+      folder
+          .write("topology.txt",
+                 "8 4 8\n4 5 6 7\n0 4 100Gbps 1us 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us 0\n"
+                 "3 5 100Gbps 1us 0\n4 6 400Gbps 2us 0\n4 7 400Gbps 2us 0\n5 6 400Gbps 2us 0\n"
+                 "5 7 400Gbps 2us 0\n")
+          .string();
+  const std::string yaml = run({hpcc, "--gpu", "H100-SXM"});
+  REQUIRE(yaml.substr(yaml.find("fabric:")) ==
+          "fabric:\n"
+          "  template: clos\n"
+          "  leaf: imported-leaf\n"
+          "  cable: 180 m\n"
+          "  spine: imported-spine\n"
+          "  spine_cable: 380 m\n"
+          "  nodes_per_leaf: 2\n"
+          "  tiers: 2\n"
+          "  uplinks: 2\n"
+          "  spines: 2\n"
+          "  routing: ecmp\n");
+  REQUIRE(error_of_import({hpcc}).find("expected --gpu PART, found none") != std::string::npos);
+  const std::string cluster = folder.write("a.yaml", yaml).string();
+  for (const char* const runtime : {"plain", "nccl"}) {
+    std::ostringstream out;
+    REQUIRE(run_command(collective_command(),
+                        std::vector<std::string>{"all_reduce", "--cluster", cluster, "-b", "1M",
+                                                 "-e", "1M", "--runtime", runtime},
+                        out) == 0);
+  }
 }
 
 TEST_CASE("the help of import shows an example") {

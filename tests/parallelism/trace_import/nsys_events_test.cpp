@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/imported.h"
 #include "support/imported_workloads.h"
 
 namespace trainyard {
@@ -98,6 +99,70 @@ TEST_CASE("databases that Nsight Systems did not write are refused", "[nsys]") {
   REQUIRE(imported_error(ImportedFormat::Kineto,
                          {{.name = "a.sqlite", .rank = {}, .text = database_of(kTables)}}) ==
           "a.sqlite: expected operations of a GPU, found none");
+}
+
+// The same work as in the database above. Zero is left out, as protocol buffers write JSON.
+TEST_CASE("JSON of Nsight Systems is read line by line, as the database is", "[nsys]") {
+  const auto event = [](const std::string& process, const std::string& device,
+                        const std::string& stream, const std::string& start, const std::string& end,
+                        const std::string& what) {
+    return R"({"Type":79,"CudaEvent":{"startNs":")" + start + R"(","endNs":")" + end +
+           R"(","correlationId":7,)" + device + R"("contextId":"1","streamId":")" + stream +
+           R"(","globalPid":")" + process + "\"," + what + "}}\n";
+  };
+  const auto kernel = [](const std::string& name) {
+    return R"("eventClass":3,"kernel":{"demangledName":")" + name + R"(","shortName":"0"})";
+  };
+  const std::string one = R"("deviceId":1,)";
+  const std::string events =
+      event("10", "", "7", "5000", "7500", kernel("1")) +
+      event("10", "", "20", "7500", "9000", kernel("2")) +
+      event("20", one, "7", "1000", "2000", kernel("1")) +
+      event("20", "", "7", "1000", "3000", kernel("99")) +
+      event("10", "", "7", "4000", "5000",
+            R"("eventClass":1,"memcpy":{"sizebytes":"64","copyKind":"1"})") +
+      event("10", "", "7", "1", "2", R"("eventClass":5,"sync":{"eventId":1})") +
+      R"({"Type":48,"TraceProcessEvent":{"startNs":"1","endNs":"2","name":"3"}})"
+      "\n";
+  const std::string names =
+      R"({"data":["[Unknown]","gemm","ncclDevKernel_AllReduce_Sum_bf16_RING_LL"]})"
+      "\n";
+  const std::string one_by_one =
+      R"({"type":"String","id":"1","value":"gemm"})"
+      "\n"
+      R"({"type":"String","id":"2","value":"ncclDevKernel_AllReduce_Sum_bf16_RING_LL"})"
+      "\n";
+  for (const std::string& text : {events + names, names + events, events + one_by_one}) {
+    REQUIRE(is_lines_of_json(text));
+    const std::vector<KinetoTrace> traces = nsys(text);
+    REQUIRE(traces.size() == 3);
+    REQUIRE(traces[0].events.size() == 3);
+    REQUIRE(traces[0].events[0].name == "Memcpy HtoD");
+    REQUIRE(traces[0].events[1].name == "gemm");
+    REQUIRE(traces[0].events[1].start == 1_us);
+    REQUIRE(traces[0].events[1].time == 2'500_ns);
+    REQUIRE(traces[0].events[2].kind == KinetoKind::Recorded);
+    REQUIRE(traces[0].events[2].stream == 20);
+    REQUIRE(traces[1].events.at(0).name == "no name");
+    REQUIRE(traces[2].events.at(0).time == 1_us);
+    const ImportedWorkload workload =
+        imported_workload(ImportedFormat::Kineto, {{.name = "a.jsonl", .rank = {}, .text = text}});
+    REQUIRE(run_round(workload).result.finish == 5_us);
+  }
+  REQUIRE(nsys_error(with(events, R"("streamId":"7")", R"("streamId":"x")")) ==
+          "a.sqlite:1: streamId: expected a whole number, found \"x\"");
+  REQUIRE(nsys_error(with(events, "}}\n", "}\n")).find("a.sqlite:1: expected an object, found ") ==
+          0);
+  REQUIRE(nsys_error(events + R"({"data":[1]})") == "a.sqlite:8: name: expected a text, found 1");
+  REQUIRE(nsys_error(with(events, R"("endNs":"7500")", R"("endNs":"75")")) ==
+          "a.sqlite: no name: start: expected nanoseconds from 0 to 4000000000000000, before the "
+          "end, found 5000 to 75");
+}
+
+TEST_CASE("profiles of PyTorch are no lines of objects", "[nsys]") {
+  REQUIRE(!is_lines_of_json("{\n  \"traceEvents\": [\n  {\"ph\": \"X\"}\n]}\n"));
+  REQUIRE(!is_lines_of_json(R"({"schemaVersion": 1, "traceEvents": []})"));
+  REQUIRE(!is_lines_of_json(" \n"));
 }
 
 }  // namespace trainyard
