@@ -26,7 +26,7 @@ void slow(Bandwidth& rate, double factor) {
 
 void slow_launch(nccl::LaunchProfile& launch, double factor) {
   for (SimTime* const time : {&launch.process_per_gpu, &launch.shared_process, &launch.per_gpu,
-                              &launch.per_channel, &launch.graph}) {
+                              &launch.per_channel, &launch.together}) {
     slow(*time, factor);
   }
 }

@@ -66,4 +66,8 @@ TimeInterval around(SimTime predicted, const TimeBand& band) {
   return {.low = scaled(predicted, band.low), .high = scaled(predicted, band.high)};
 }
 
+TimeInterval bounded(const TimeInterval& interval, SimTime predicted, SimTime bound) {
+  return {.low = std::max(interval.low, std::min(predicted, bound)), .high = interval.high};
+}
+
 }  // namespace trainyard

@@ -40,5 +40,8 @@ struct TimeInterval {
 [[nodiscard]] TimeBand band_of(std::vector<WeightedError> errors);
 void band_fields(Fields& fields, TimeBand& band);
 [[nodiscard]] TimeInterval around(SimTime predicted, const TimeBand& band);
+// The same, whose fast end is no faster than `bound`, which the hardware cannot go below; but it
+// holds the prediction.
+[[nodiscard]] TimeInterval bounded(const TimeInterval& interval, SimTime predicted, SimTime bound);
 
 }  // namespace trainyard

@@ -16,6 +16,7 @@
 #include "cli/collective/collective_traffic.h"
 #include "cli/common/common.h"
 #include "cli/common/options.h"
+#include "collectives/run/bounds.h"
 #include "nccl/machine/job_nodes.h"
 #include "nccl/timing/timing.h"
 #include "nccl/tuning/choice.h"
@@ -218,6 +219,8 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
   NcclTraffic traffic(inputs.cluster, request.operation,
                       RankId(static_cast<std::uint32_t>(request.root)));
+  const CollectiveBounds bounds(inputs.cluster, request.operation,
+                                RankId(static_cast<std::uint32_t>(request.root)));
   const Volumes volumes{.tiers = tiers, .traffic = traffic};
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
@@ -243,7 +246,8 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
       }
       if (intervals) {
         const nccl::MachineKind machine = timer.machine();
-        row.interval = intervals->around(row.time, machine, size);
+        row.interval =
+            bounded(intervals->around(row.time, machine, size), row.time, bounds.at(size).time());
         if (!intervals->is_known(machine)) {
           made.stranger = machine;
         }

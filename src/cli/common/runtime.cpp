@@ -31,7 +31,7 @@ void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const
 }
 
 Option nccl_version_option() {
-  return {"nccl-version", "V", "the release of NCCL: 2.30.7 (the default), 2.28.9 or 2.27.7"};
+  return {"nccl-version", "V", "the release of NCCL, from 2.4 to 2.30; 2.30.7 by default"};
 }
 
 Options runtime_options() {
@@ -74,7 +74,7 @@ nccl::Version read_nccl_version(const OptionReader& reader, std::vector<std::str
   }
   const std::optional<nccl::ParsedVersion> version = nccl::parse_version(*text);
   if (!version) {
-    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7", *text);
+    fail_option("nccl-version", "a release such as 2.30.7 or 2.18.5", *text);
   }
   if (!version->exact) {
     notes.push_back(

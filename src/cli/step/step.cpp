@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -201,7 +202,11 @@ Document predict(const OptionReader& reader, const StepRequest& request, spdlog:
   if (!run.servers && !request.slow_rank && !request.jitter.has_any()) {
     const PredictionKind kind{.is_measured = unmeasured.empty(),
                               .has_experts = has_experts(workload.model)};
-    report.interval = around(run.step.time, StepIntervals::load(step_intervals_file()).band(kind));
+    const SimTime time = run.step.time;
+    // All that is computed, at the peak.
+    const SimTime bound(std::llround(static_cast<double>(time.picoseconds()) * report.hfu()));
+    report.interval =
+        bounded(around(time, StepIntervals::load(step_intervals_file()).band(kind)), time, bound);
     report.notes.push_back(
         fmt::format("nine measured steps in ten were within such bounds, of {}",
                     kind.is_measured ? "sources that no constant was fitted to"

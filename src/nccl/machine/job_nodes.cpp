@@ -152,9 +152,45 @@ class NicGrouping {
   int devices_ = 0;
 };
 
-NcclSystem system_of(const Cluster& cluster, const ServerKinds& kinds, ServerId server) {
+const NetworkSoftware* software_of(const std::vector<OutlineBranch>& branches) {
+  for (const OutlineBranch& branch : branches) {
+    const NetworkSoftware* const found =
+        branch.kind == NodeKind::Nic ? network_software(branch.part) : software_of(branch.children);
+    if (found != nullptr) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+// Returns the rules of the plugin for the NICs of a server.
+const NetworkSoftware* software_of(const ServerOutline& server) {
+  for (const std::vector<OutlineBranch>& socket : server.sockets) {
+    if (const NetworkSoftware* const found = software_of(socket); found != nullptr) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+void set_latency(NcclSystem& system, double microseconds) {
+  visit_devices(system, [microseconds](NcclPci& device) {
+    for (NcclNic& nic : device.nics) {
+      for (NcclNet& net : nic.nets) {
+        net.latency = microseconds;
+      }
+    }
+  });
+}
+
+NcclSystem system_of(const Cluster& cluster, const ServerKinds& kinds, ServerId server,
+                     const NetworkSoftware*& software) {
   const ServerOutline outline = server_outline(cluster.topology, server);
   NcclSystem system = to_nccl_xml(outline, cluster.catalogue);
+  if (const NetworkSoftware* const own = software_of(outline); own != nullptr) {
+    set_latency(system, own->latency_us);
+    software = own;
+  }
   if (cluster.topology.server(server).grouped_nics) {
     NicGrouping(nic_groups(outline)).apply(system);
   }
@@ -192,7 +228,8 @@ JobNodes job_nodes(const Cluster& cluster, Domains domains) {
       auto file = file_of_kind.find(key[host]);
       if (file == file_of_kind.end()) {
         const ServerId one = kinds.kinds()[key[host]].first;
-        file = file_of_kind.emplace(key[host], system_of(cluster, kinds, one)).first;
+        file =
+            file_of_kind.emplace(key[host], system_of(cluster, kinds, one, nodes.software)).first;
       }
       if (host == 0 || domains == Domains::Apart) {
         nodes.kinds.emplace_back();

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "nccl/types/release.h"
+
 namespace trainyard::nccl {
 
 CpuArch arch_of(const NcclCpu& cpu) {
@@ -27,7 +29,8 @@ CpuVendor vendor_of(const NcclCpu& cpu) {
 }
 
 // NVIDIA/nccl, src/graph/topo.cc: ncclTopoGetInterCpuBw, and the constants of topo.h.
-float socket_bandwidth(const NcclCpu& cpu) {
+float socket_bandwidth(const NcclCpu& cpu, Version version) {
+  const Release& rules = release(version);
   const CpuArch arch = arch_of(cpu);
   const CpuVendor vendor = vendor_of(cpu);
   const int family = cpu.familyid.value_or(0);
@@ -39,19 +42,22 @@ float socket_bandwidth(const NcclCpu& cpu) {
     return 6.0F;
   }
   if (vendor == CpuVendor::Amd) {
-    return 16.0F;
+    return rules.knows_amd_sockets ? 16.0F : kLocalBandwidth;
   }
   if (vendor == CpuVendor::Zhaoxin) {
     return family == 7 && model == 0x5B ? 9.0F : 6.0F;
   }
   if (vendor == CpuVendor::Intel) {
     // Emerald Rapids and later, Sapphire Rapids, Skylake, Broadwell and others.
-    constexpr std::array<std::pair<int, float>, 3> kModels{
-        {{0xCF, 40.0F}, {0x8F, 22.0F}, {0x55, 10.0F}}};
-    for (const auto& [min, bandwidth] : kModels) {
-      if (family == 6 && model >= min) {
+    constexpr std::array<std::pair<int, float>, 2> kNewer{{{0xCF, 40.0F}, {0x8F, 22.0F}}};
+    constexpr int kSkylake = 0x55;
+    for (const auto& [min, bandwidth] : kNewer) {
+      if (rules.knows_newer_intel_sockets && family == 6 && model >= min) {
         return bandwidth;
       }
+    }
+    if (family == 6 && model >= kSkylake) {
+      return rules.skylake_sockets;
     }
     return 6.0F;
   }

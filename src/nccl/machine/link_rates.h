@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nccl/types/types.h"
 #include "topology/exchange/nccl_xml.h"
 
 namespace trainyard::nccl {
@@ -19,7 +20,7 @@ inline constexpr float kLocalBandwidth = 5000.0F;
 [[nodiscard]] CpuVendor vendor_of(const NcclCpu& cpu);
 
 // GB/s between two sockets of a host; kLocalBandwidth for CPUs that NCCL does not know.
-[[nodiscard]] float socket_bandwidth(const NcclCpu& cpu);
+[[nodiscard]] float socket_bandwidth(const NcclCpu& cpu, Version version = kNewestVersion);
 // GB/s of a PCIe link; of an unknown speed as generation 3, of width 0 as 16 lanes.
 [[nodiscard]] float pcie_bandwidth(std::string_view link_speed, int link_width);
 

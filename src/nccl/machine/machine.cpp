@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "nccl/types/release.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/ids.h"
@@ -87,15 +88,32 @@ int Machine::nearest_cpu(int gpu) const {
   return nearest;
 }
 
-// paths.cc: ncclTopoCheckP2p. It is assumed that the driver allows it.
-bool Machine::may_access_peer(int from, int to) const {
+PathType Machine::peer_level() const {
   const SystemCpu& cpu = system_.cpus.front();
   constexpr std::size_t kPair = 2;
-  PathType level = PathType::Pxb;
-  if (cpu.arch == CpuArch::X86 && cpu.vendor == CpuVendor::Amd && system_.gpus.size() <= kPair) {
-    level = PathType::Sys;
+  constexpr float kBroadwell = 6.0F;  // GB/s between sockets.
+  const bool intel = cpu.arch == CpuArch::X86 && cpu.vendor == CpuVendor::Intel;
+  const bool others = cpu.arch == CpuArch::Arm || cpu.vendor == CpuVendor::Zhaoxin;
+  const bool broadwell = intel && cpu.socket_bandwidth <= kBroadwell;
+  const bool amd = cpu.arch == CpuArch::X86 && cpu.vendor == CpuVendor::Amd;
+  switch (release(options_.version).peers) {
+    case PeerRule::WithinSocket:
+      return PathType::Phb;
+    case PeerRule::NotBroadwell:
+      return broadwell || others ? PathType::Pxb : PathType::Sys;
+    case PeerRule::IntelWithinSocket:
+      return broadwell || others ? PathType::Pxb : intel ? PathType::Phb : PathType::Sys;
+    case PeerRule::NotIntel:
+      return intel || others ? PathType::Pxb : PathType::Sys;
+    case PeerRule::SwitchesOrAmdPairs:
+      break;
   }
-  level = options_.paths.p2p_level.value_or(level);
+  return amd && system_.gpus.size() <= kPair ? PathType::Sys : PathType::Pxb;
+}
+
+// paths.cc: ncclTopoCheckP2p. It is assumed that the driver allows it.
+bool Machine::may_access_peer(int from, int to) const {
+  const PathType level = options_.paths.p2p_level.value_or(peer_level());
   return paths_.gpu_gpu.at(from, to).type <= level;
 }
 
@@ -378,7 +396,9 @@ std::vector<std::vector<int>> Machine::groups() const {
 
 std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
                                        const SearchOptions& options) {
-  const Machine whole(build_system(servers, {.merge_ports = options.merge_ports}), options);
+  const Machine whole(
+      build_system(servers, {.merge_ports = options.merge_ports, .version = options.version}),
+      options);
   const std::vector<std::vector<int>> groups = whole.groups();
   SearchOptions part_options = options;
   part_options.multi_node = options.multi_node || groups.size() > 1;
@@ -393,9 +413,10 @@ std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
     }
     std::sort(ranks.begin(), ranks.end());
     // NCCL forgets the NICs where it does not need them.
-    System system = build_system(
-        servers,
-        {.ranks = ranks, .nets = part_options.multi_node, .merge_ports = options.merge_ports});
+    System system = build_system(servers, {.ranks = ranks,
+                                           .nets = part_options.multi_node,
+                                           .merge_ports = options.merge_ports,
+                                           .version = options.version});
     parts.push_back(
         {.ranks = std::move(ranks), .machine = Machine(std::move(system), part_options)});
   }

@@ -89,6 +89,8 @@ class Machine {
   // paths_, of what stands at the two ends; `via` the CPU or GPU in between.
   static void divert(Path& path, const Path& first, const Path& second);
   [[nodiscard]] int nearest_cpu(int gpu) const;
+  // How far apart GPUs access each other's memory by default.
+  [[nodiscard]] PathType peer_level() const;
   [[nodiscard]] bool may_access_peer(int from, int to) const;
   [[nodiscard]] bool prefers_network(int from, int to) const;
   [[nodiscard]] bool may_relay(int relay, int gpu, int net) const;

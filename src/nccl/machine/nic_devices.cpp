@@ -11,9 +11,10 @@
 
 namespace trainyard::nccl {
 
-bool merges_ports(const Environment& environment) {
-  return environment.ib_merge_nics && environment.net_merge_ports && !environment.ib_disable &&
-         environment.network != "Socket";
+bool merges_ports(const Environment& environment, Version version) {
+  // NCCL_IB_MERGE_NICS came with 2.20 (src/transport/net_ib.cc).
+  return version >= Version::V2_20 && environment.ib_merge_nics && environment.net_merge_ports &&
+         !environment.ib_disable && environment.network != "Socket";
 }
 
 NicDevices::NicDevices(const Topology& topology, const std::vector<std::vector<ServerId>>& servers,

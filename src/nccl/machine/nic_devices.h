@@ -33,7 +33,7 @@ struct NicDevice {
 };
 
 // Returns whether the ports of an adapter are one NIC. Sockets cannot be merged.
-[[nodiscard]] bool merges_ports(const Environment& environment);
+[[nodiscard]] bool merges_ports(const Environment& environment, Version version = kNewestVersion);
 
 class NicDevices {
  public:

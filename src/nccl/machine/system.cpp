@@ -12,6 +12,7 @@
 #include "nccl/machine/gpu_ranks.h"
 #include "nccl/machine/link_rates.h"
 #include "nccl/machine/nic_devices.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/ids.h"
@@ -130,7 +131,7 @@ class SystemBuilder {
     system_.cpus.push_back({.vertex = vertex,
                             .arch = arch_of(xml),
                             .vendor = vendor_of(xml),
-                            .socket_bandwidth = socket_bandwidth(xml)});
+                            .socket_bandwidth = socket_bandwidth(xml, selection_.version)});
     for (const NcclPci& pci : xml.pcis) {
       add_pci(pci, vertex);
     }
@@ -218,7 +219,7 @@ class SystemBuilder {
         nvlinks_.push_back({.gpu = &gpu,
                             .device = *device,
                             .host = system_.hosts,
-                            .rate = generation.nvlink_bandwidth,
+                            .rate = nvlink_bandwidth(selection_.version, generation),
                             .busid = lower_case(pci.busid)});
       }
       const int vertex = add_vertex(VertexKind::Gpu, static_cast<int>(system_.gpus.size()));

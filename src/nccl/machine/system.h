@@ -95,6 +95,7 @@ struct SystemSelection {
   // Ports of one adapter are one NIC with the sum of their rates: NCCL_NET_MERGE_LEVEL=PORT, which
   // is NCCL's way where the network plugin can do it (InfiniBand, RoCE).
   bool merge_ports = true;
+  Version version = kNewestVersion;  // Whose rates links have.
 };
 
 // `servers` are the hosts of one NVLink domain, mostly one. Ranks are counted host by host, on a

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/search/channel_search.h"
+#include "nccl/types/release.h"
 #include "sim/ids.h"
 
 namespace trainyard::nccl {
@@ -22,7 +23,6 @@ constexpr int kBudget = 1 << 14;
 constexpr int kBudgetSameChannels = 1 << 8;
 constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
 
-constexpr int kMaxRings = kMaxChannels / 2;
 constexpr int kMaxNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
 constexpr int kMaxCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
 
@@ -69,14 +69,6 @@ bool is_split_nvlink(const Machine& machine) {
   return std::count_if(members.begin(), members.end(), [](int count) { return count > 1; }) == 2;
 }
 
-// Returns the rates in GB/s of one channel that the search tries, falling.
-std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
-                                     bool multi_node) {
-  const SearchSpeeds& speeds =
-      version < Version::V2_30 ? generation.speeds_before_2_30 : generation.speeds;
-  return multi_node ? speeds.inter : speeds.intra;
-}
-
 // Bandwidths that bound the search (ncclTopoSearchInit).
 struct Bounds {
   float one = 0.0F;    // Bandwidth of one channel.
@@ -91,11 +83,15 @@ Bounds find_bounds(const Machine& machine) {
   Bounds bounds;
   const bool by_net = machine.net_count() > 0;
   const PathTable& table = by_net ? machine.paths().gpu_net : machine.paths().gpu_gpu;
+  const Release& rules = release(machine.options().version);
+  const float link = nvlink_bandwidth(machine.options().version, system.oldest());
   for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
     for (int target = 0; target < table.targets(); ++target) {
       const Path& path = table.at(gpu, target);
       if (!path.edges.empty()) {
-        bounds.one = std::max(bounds.one, path.bandwidth);
+        const bool one_link = rules.channel_has_one_nvlink && path.type == PathType::Nvl;
+        bounds.one =
+            std::max(bounds.one, one_link ? std::min(link, path.bandwidth) : path.bandwidth);
       }
     }
     float nvlink = 0.0F;
@@ -120,6 +116,7 @@ class GraphSearch {
         gpus_(machine.gpu_count()),
         has_nets_(machine.net_count() > 0),
         generation_(machine.system().oldest()),
+        rules_(release(machine.options().version)),
         speeds_(search_speeds(machine.options().version, generation_, has_nets_)) {}
 
   // `request` has what is asked for: pattern, collnet, numbers of channels.
@@ -182,7 +179,8 @@ class GraphSearch {
     speed_ = 0;
     const auto min = static_cast<float>(best_.min_channels);
     while (speed_ + 1 < speeds_.size() &&
-           (speeds_[speed_] > bounds_.one || speeds_[speed_] * min > total_)) {
+           (speeds_[speed_] > bounds_.one ||
+            (rules_.bounds_channels_by_gpu && speeds_[speed_] * min > total_))) {
       ++speed_;
     }
     try_.bw_intra = try_.bw_inter = speeds_[speed_];
@@ -210,7 +208,9 @@ class GraphSearch {
   // Asks for less; false if there is nothing less to be asked for, or it is not worth it.
   bool relax(int budget) {
     const SystemCpu& cpu = machine_.system().cpus.front();
-    if (try_.same_channels && !(cpu.vendor == CpuVendor::Amd && try_.type_intra == PathType::Sys)) {
+    const bool alike = rules_.keeps_channels_alike_on_amd && cpu.vendor == CpuVendor::Amd &&
+                       try_.type_intra == PathType::Sys;
+    if (try_.same_channels && !alike) {
       try_.same_channels = false;
       return true;
     }
@@ -219,7 +219,8 @@ class GraphSearch {
     if (budget_ < 0 && best_.channels > 0) {
       return false;
     }
-    if (generation_.tries_tree_after_balanced && try_.pattern == GraphPattern::BalancedTree) {
+    if (generation_.tries_tree_after_balanced && rules_.tries_tree_after_balanced &&
+        try_.pattern == GraphPattern::BalancedTree) {
       try_.pattern = GraphPattern::Tree;
       return true;
     }
@@ -267,12 +268,7 @@ class GraphSearch {
 
   // search.cc: ncclTopoDupChannels. Fast channels need two thread blocks to be filled.
   void duplicate() {
-    constexpr float kFast = 25.0F;
-    constexpr float kFastHopper = 50.0F;
-    constexpr int kMany = 4;
-    if (best_.channels == 0 || best_.pattern == GraphPattern::Nvls || best_.bw_intra < kFast ||
-        (!generation_.doubles_many_channels && best_.bw_intra < kFastHopper &&
-         best_.channels > kMany)) {
+    if (best_.channels == 0 || best_.pattern == GraphPattern::Nvls || !is_doubled()) {
       return;
     }
     const int channels = std::min(2 * best_.channels, best_.max_channels);
@@ -283,6 +279,24 @@ class GraphSearch {
     best_.bw_intra /= static_cast<float>(times);
     best_.bw_inter /= static_cast<float>(times);
     best_.channels = channels;
+  }
+
+  [[nodiscard]] bool is_doubled() const {
+    constexpr float kFast = 25.0F;
+    constexpr float kFastHopper = 50.0F;
+    constexpr int kMany = 4;
+    const bool very_fast = generation_.doubles_many_channels || best_.bw_intra >= kFastHopper;
+    switch (rules_.doubling) {
+      case Doubling::None:
+        return false;
+      case Doubling::Fast:
+        return best_.bw_intra >= kFast;
+      case Doubling::FastButHopper:
+        return best_.bw_intra >= kFast && very_fast;
+      case Doubling::FastUnlessMany:
+        break;
+    }
+    return best_.bw_intra >= kFast && (very_fast || best_.channels <= kMany);
   }
 
   void start_raising() {
@@ -329,6 +343,7 @@ class GraphSearch {
   int gpus_;
   bool has_nets_;
   const GpuGeneration& generation_;
+  const Release& rules_;
   std::span<const float> speeds_;
   int cross_nic_ = 0;
   bool try_same_ = true;
@@ -391,7 +406,8 @@ GraphSet search_graphs(const Machine& machine) {
     const Candidate candidate = search.search(request);
     return candidate.channels > 0 ? graph_of(machine, candidate) : Graph{};
   };
-  graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = kMaxRings});
+  const int max_rings = release(machine.options().version).max_channels / 2;
+  graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = max_rings});
   const int rings = graphs.ring.channel_count;
   graphs.tree =
       found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});

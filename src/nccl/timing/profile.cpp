@@ -104,7 +104,8 @@ void launch_fields(Fields& fields, LaunchProfile& launch) {
   fields.required("shared_process", launch.shared_process, kTime, "With several GPUs, plus");
   fields.required("per_gpu", launch.per_gpu, kTime, "this for each of them, and");
   fields.required("per_channel", launch.per_channel, kTime, "this for each of their channels.");
-  fields.required("graph", launch.graph, kTime, "CUDA graphs.");
+  fields.required("graph", launch.graph, kShare, "Share that CUDA graphs take.");
+  fields.required("together", launch.together, kTime, "For each GPU, before NCCL 2.13.");
 }
 
 Operation read_operation(const ConfigNode& node) {

@@ -66,7 +66,8 @@ struct LaunchProfile {
   SimTime shared_process;   // With several GPUs, plus
   SimTime per_gpu;          // this for each of them, and
   SimTime per_channel;      // this for each channel of each of them.
-  SimTime graph;            // Replayed CUDA graphs.
+  double graph = 1.0;       // Share of it that a replayed CUDA graph takes.
+  SimTime together;         // For each GPU that a process launches together with others.
 };
 
 // Names which constants of the event model the times of a machine rest on: those of a generation of

@@ -12,6 +12,7 @@
 #include "nccl/timing/timing_state.h"
 #include "nccl/tuning/chunking.h"
 #include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/ids.h"
@@ -351,16 +352,25 @@ Timing Timer::point_to_point(Operation operation, Bytes size) {
 
 void Timer::State::finish(Timing& timing, int channels) const {
   const LaunchProfile& launch = profile.launch;
-  timing.host = mode.cuda_graph ? launch.graph
-                : mode.gpus_per_process == 1
+  timing.host = mode.gpus_per_process == 1
                     ? launch.process_per_gpu
                     : launch.shared_process +
                           (launch.per_gpu + launch.per_channel * channels) * mode.gpus_per_process;
+  const bool together =
+      mode.gpus_per_process > 1 && release(communicator.version).launches_together;
+  if (together) {
+    timing.host = launch.together * mode.gpus_per_process;
+  }
+  if (mode.cuda_graph) {
+    timing.host =
+        SimTime(std::llround(static_cast<double>(timing.host.picoseconds()) * launch.graph));
+  }
   if (engine) {
     timing.engine = outcome;
   }
-  timing.time =
-      mode.back_to_back ? overlapped(timing.device, timing.host) : timing.host + timing.device;
+  timing.time = mode.back_to_back && (!together || mode.cuda_graph)
+                    ? overlapped(timing.device, timing.host)
+                    : timing.host + timing.device;
 }
 
 }  // namespace trainyard::nccl

@@ -25,6 +25,9 @@ struct RingWires {
   std::vector<Wire> wires;
 };
 
+// Which way of a tree runs: both at once, or one alone.
+enum class TreeWay : std::uint8_t { Both, Up, Down };
+
 // One channel of a tree, by rank: the wires to and from its parent, without ports at the root.
 struct TreeWires {
   std::vector<Wire> up;
@@ -139,6 +142,7 @@ struct Timer::State {
   [[nodiscard]] SimTime ring(const CallPlan& plan);
   [[nodiscard]] SimTime chain(const CallPlan& plan);
   [[nodiscard]] SimTime tree(const CallPlan& plan);
+  [[nodiscard]] SimTime tree(const CallPlan& plan, TreeWay way);
   // Time of the kernel, with its base.
   [[nodiscard]] SimTime nvls(const CallPlan& plan);
   [[nodiscard]] SimTime symmetric(Bytes size);
@@ -162,7 +166,7 @@ struct Timer::State {
                                         const Wiring& wiring) const;
   void make_trees();
   void add_tree_channel(const CallPlan& plan, const ChannelPart& share, std::size_t channel,
-                        ReplayedCall& call) const;
+                        TreeWay way, ReplayedCall& call) const;
   // The least rate of a port between two GPUs of a node in one direction.
   [[nodiscard]] Bandwidth scale_up_rate();
   // All NICs of the smallest node in one direction, and the latency between two nodes.

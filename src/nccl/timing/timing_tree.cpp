@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "nccl/timing/timing_state.h"
+#include "nccl/types/release.h"
 #include "sim/ids.h"
 
 namespace trainyard::nccl {
@@ -96,12 +97,13 @@ void Timer::State::make_trees() {
 }
 
 // The lanes of one channel: for each rank but the root a group that reduces and one that
-// broadcasts, for the root the whole block.
+// broadcasts, for the root the whole block. Of one way alone the whole block of every rank.
 void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& share,
-                                    std::size_t channel, ReplayedCall& call) const {
+                                    std::size_t channel, TreeWay way, ReplayedCall& call) const {
   const TreeChannel& tree = communicator.trees[channel];
   const TreeWires& wires = trees[channel];
-  const int reducing = reducing_threads(plan.protocol, plan.threads);
+  const bool both = way == TreeWay::Both;
+  const int reducing = both ? reducing_threads(plan.protocol, plan.threads) : plan.threads;
   UnitRule rule = unit_rule(plan, reducing, wires.up);
   rule.slices = 1;
   const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
@@ -134,11 +136,17 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& sha
         to_children[i] = down[as_index(child)];
       }
     }
-    if (tree.up[as_index(rank)] == kNoRank) {
+    const Ends to_parent{up[as_index(rank)], kNone, kNone};
+    const Ends from_parent{down[as_index(rank)], kNone, kNone};
+    if (way == TreeWay::Up) {
+      add(plan.threads, from_children, to_parent);
+    } else if (way == TreeWay::Down) {
+      add(plan.threads, from_parent, to_children);
+    } else if (tree.up[as_index(rank)] == kNoRank) {
       add(plan.threads, from_children, to_children);
     } else {
-      add(reducing, from_children, {up[as_index(rank)], kNone, kNone});
-      add(plan.threads - reducing, {down[as_index(rank)], kNone, kNone}, to_children);
+      add(reducing, from_children, to_parent);
+      add(plan.threads - reducing, from_parent, to_children);
     }
   }
 }
@@ -150,6 +158,12 @@ SimTime Timer::State::tree(const CallPlan& plan) {
   if (trees.empty()) {
     make_trees();
   }
+  return release(communicator.version).reduces_before_broadcast && plan.protocol != Protocol::LL128
+             ? tree(plan, TreeWay::Up) + tree(plan, TreeWay::Down)
+             : tree(plan, TreeWay::Both);
+}
+
+SimTime Timer::State::tree(const CallPlan& plan, TreeWay way) {
   const std::vector<ChannelPart> shares = channel_shares(plan);
   std::vector<std::size_t> in_use(std::min(shares.size(), trees.size()));
   std::iota(in_use.begin(), in_use.end(), std::size_t{0});
@@ -169,7 +183,7 @@ SimTime Timer::State::tree(const CallPlan& plan) {
     }
   }
   for (const std::size_t c : replayed) {
-    add_tree_channel(plan, shares[c], c, call);
+    add_tree_channel(plan, shares[c], c, way, call);
   }
   return run(call.network, call.lanes);
 }

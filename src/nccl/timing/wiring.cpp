@@ -92,7 +92,8 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
                      .index = indices[server->value()]++};
     }
   }
-  devices_.emplace(cluster.topology, servers, communicator.node_kind, merges_ports(environment));
+  devices_.emplace(cluster.topology, servers, communicator.node_kind,
+                   merges_ports(environment, communicator.version));
   ring_period_ = find_ring_period();
   fold(ring_period_);
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "nccl/types/release.h"
 #include "sim/check.h"
 
 namespace trainyard::nccl {
@@ -75,9 +76,23 @@ void shrink_nvls(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
 
 void shrink_nvls_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
                       const Communicator& communicator) {
-  chunk = std::min({chunk, communicator.nvls_chunk.count(), communicator.nvls_tree_chunk.count()});
+  chunk = std::min(chunk, communicator.nvls_tree_chunk.count());
+  if (communicator.version >= Version::V2_21) {
+    chunk = std::min(chunk, communicator.nvls_chunk.count());
+  }
   shrink_in_steps(chunk, bytes, lanes,
                   {{32, 256 * kKib}, {16, 128 * kKib}, {4, 64 * kKib}, {1, 32 * kKib}});
+}
+
+// Up to 2.19 (computeColl): `depth` is the number of ranks from a leaf to the root.
+void shrink_tree_simple(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
+                        const Communicator& communicator) {
+  const int levels =
+      static_cast<int>(std::bit_width(static_cast<unsigned>(communicator.nodes))) - 1;
+  const std::int64_t depth = communicator.ranks / communicator.nodes - 1 + levels;
+  halve(chunk, 128 * kKib, [&] { return bytes / (channels * chunk) < depth * 8; });
+  halve(chunk, 64 * kKib, [&] { return bytes / (channels * chunk) < depth * 4; });
+  halve(chunk, 32 * kKib, [&] { return bytes / (channels * chunk) < depth; });
 }
 
 void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
@@ -111,8 +126,10 @@ Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& com
     case Protocol::Simple:
       break;
   }
-  return uses_nvls(algorithm) ? communicator.nvls_chunk
-                              : Bytes(environment.simple_buffer.count() / kFifoSteps);
+  return uses_nvls(algorithm) && communicator.version >= Version::V2_21
+             ? communicator.nvls_chunk
+             : Bytes(communicator.simple_buffer.value_or(environment.simple_buffer).count() /
+                     kFifoSteps);
 }
 
 ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol) {
@@ -180,6 +197,9 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
     case Algorithm::Tree:
       if (protocol == Protocol::LL128) {
         shrink_tree_ll128(chunk, total, channels, communicator);
+      } else if (protocol == Protocol::Simple &&
+                 release(communicator.version).shrinks_tree_chunks) {
+        shrink_tree_simple(chunk, total, channels, communicator);
       }
       break;
     case Algorithm::Ring:

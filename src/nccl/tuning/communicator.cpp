@@ -41,9 +41,9 @@ bool are_alike(const GraphSet& a, const GraphSet& b) {
 auto fields_of(const Communicator& of) {
   return std::tie(of.version, of.ranks, of.nodes, of.first_rank, of.node_kind,
                   of.min_compute_capability, of.max_compute_capability, of.has_nvswitch, of.cpu,
-                  of.channels, of.rings, of.trees, of.nvls_channels, of.nvls_heads, of.nvls_chunk,
-                  of.nvls_tree_chunk, of.p2p_channels, of.p2p_channels_per_peer, of.p2p_chunk,
-                  of.tuning);
+                  of.channels, of.simple_buffer, of.rings, of.trees, of.nvls_channels,
+                  of.nvls_heads, of.nvls_chunk, of.nvls_tree_chunk, of.p2p_channels,
+                  of.p2p_channels_per_peer, of.p2p_chunk, of.tuning);
 }
 
 }  // namespace

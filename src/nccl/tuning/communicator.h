@@ -78,11 +78,13 @@ struct Communicator {
   int max_compute_capability = 0;
   bool has_nvswitch = false;  // All GPUs of a node are on one.
   CpuKind cpu = CpuKind::Intel;
-  int channels = 0;                  // Channels of collectives.
-  std::vector<RingChannel> rings;    // Indexed by channel.
-  std::vector<TreeChannel> trees;    // Indexed by channel.
-  int nvls_channels = 0;             // 0 without NVLS.
-  int nvls_heads = 0;                // Heads of one node.
+  int channels = 0;                // Channels of collectives.
+  std::vector<RingChannel> rings;  // Indexed by channel.
+  std::vector<TreeChannel> trees;  // Indexed by channel.
+  int nvls_channels = 0;           // 0 without NVLS.
+  int nvls_heads = 0;              // Heads of one node.
+  // Of a connection with Simple, if it is not that of the environment.
+  std::optional<Bytes> simple_buffer = {};
   Bytes nvls_chunk = kib(128);       // At most, and a step of its buffers.
   Bytes nvls_tree_chunk = kib(128);  // At most, where trees join the nodes.
   int p2p_channels = 0;

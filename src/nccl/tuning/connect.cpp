@@ -9,6 +9,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 #include "sim/ids.h"
 
@@ -173,35 +174,60 @@ class Connector {
 // --- Steps 4 to 6 ------------------------------------------------------------------------------
 
 // Adds copies of channels, from the first one on, until there are `count`.
-void copy_up_to(std::vector<int>& bases, int count) {
+void copy_up_to(std::vector<int>& bases, int count, int max) {
   const std::size_t own = bases.size();
-  for (std::size_t channel = own; channel < as_index(std::min(count, kMaxChannels)); ++channel) {
+  for (std::size_t channel = own; channel < as_index(std::min(count, max)); ++channel) {
     bases.push_back(bases[channel - own]);
   }
+}
+
+// Returns whether `count` channels are doubled to reach the peak with few GPUs in a node
+// (src/graph/connect.cc: ncclTopoPostset).
+bool doubles_fast_rings(const Communicator& communicator, int count) {
+  constexpr double kFastRing = 45.0;
+  constexpr int kEnoughChannels = 16;
+  if (!gpu_generation(communicator.min_compute_capability).doubles_fast_rings ||
+      communicator.nodes == 1 || communicator.aligned.ring.bw_intra <= kFastRing) {
+    return false;
+  }
+  constexpr int kHopper = 90;
+  const Release& rules = release(communicator.version);
+  const bool hopper = communicator.min_compute_capability == kHopper;
+  switch (rules.fast_rings) {
+    case FastRings::Alike:
+      return false;
+    case FastRings::UpToMax:
+      return hopper && 2 * count <= rules.max_channels;
+    case FastRings::Hopper:
+      return hopper && count < kEnoughChannels;
+    case FastRings::FromHopper:
+      break;
+  }
+  return count < kEnoughChannels;
 }
 
 // Maps each channel of the communicator to one of the searched channels, counted on by the copies
 // that carry the second tree.
 std::vector<int> multiplied(const Communicator& communicator, const ChannelLimits& limits) {
-  // Four channels for each searched one reach the peak with few GPUs in a node (connect.cc,
-  // ncclTopoPostset).
-  constexpr double kFastRing = 45.0;
-  constexpr int kEnoughChannels = 16;
-  const int searched = communicator.aligned.ring.channel_count;
-  std::vector<int> bases(as_index(std::max(searched, std::min(kMaxChannels, 2 * searched))));
+  const Release& rules = release(communicator.version);
+  const int max = rules.max_channels;
+  const Graph& ring = communicator.aligned.ring;
+  const int searched = ring.channel_count;
+  const bool copied = rules.copies_pcie_rings || ring.type_intra == PathType::Nvl ||
+                      ring.type_intra == PathType::Nvb;
+  const int wanted = copied ? 2 * searched : searched;
+  std::vector<int> bases(as_index(std::max(searched, std::min(max, wanted))));
   std::iota(bases.begin(), bases.end(), 0);
   const auto count = [&bases] { return static_cast<int>(bases.size()); };
   const Graph& chain = communicator.aligned.collnet_chain;
   if (chain.bw_intra > chain.bw_inter && communicator.ranks > communicator.nodes) {
-    copy_up_to(bases, count() + count() / 2);
+    copy_up_to(bases, count() + count() / 2, max);
   }
-  if (gpu_generation(communicator.min_compute_capability).doubles_fast_rings &&
-      communicator.nodes > 1 && communicator.aligned.ring.bw_intra > kFastRing &&
-      count() < kEnoughChannels) {
-    copy_up_to(bases, 2 * count());
+  if (doubles_fast_rings(communicator, count())) {
+    copy_up_to(bases, 2 * count(), max);
   }
   bases.resize(std::min(bases.size(), as_index(limits.max)));
-  copy_up_to(bases, limits.min);
+  copy_up_to(bases, limits.min, max);
   return bases;
 }
 

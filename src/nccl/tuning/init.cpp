@@ -16,6 +16,7 @@
 #include "nccl/tuning/nvls_channels.h"
 #include "nccl/tuning/point_to_point.h"
 #include "nccl/tuning/tuning.h"
+#include "nccl/types/release.h"
 #include "sim/config_error.h"
 #include "sim/ids.h"
 
@@ -35,7 +36,7 @@ SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   }
   search.nvls = environment.nvls_enable != 0;
   search.collnet = environment.collnet_enable;
-  search.merge_ports = merges_ports(environment);
+  search.merge_ports = merges_ports(environment, options.version);
   return search;
 }
 
@@ -66,6 +67,7 @@ class Init {
 
   InitResult run() {
     made_.version = options_.version;
+    apply_software();
     made_.remarks = options_.environment.remarks;
     made_.ranks = nodes_.first_rank.back();
     if (made_.ranks < 2) {
@@ -96,6 +98,14 @@ class Init {
   }
 
  private:
+  // Several nodes have what the network plugin sets, unless the user does.
+  void apply_software() {
+    if (nodes_.software != nullptr && nodes_.kind.size() > 1) {
+      nodes_.software->apply(options_.environment);
+      made_.simple_buffer = options_.environment.simple_buffer;
+    }
+  }
+
   void search() {
     SearchOptions search = search_options(options_, nodes_.kind.size() > 1);
     search.paths.net_disable_intra = search.paths.net_disable_intra || nodes_.unplugged;
@@ -262,7 +272,8 @@ class Init {
     const SystemGpu& gpu = machine.system().gpus[as_index(from)];
     return {.kind = PeerPath::Kind::NvLink,
             .bandwidth = static_cast<double>(path.bandwidth),
-            .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)};
+            .link_bandwidth =
+                static_cast<double>(nvlink_bandwidth(machine.options().version, *gpu.generation))};
   }
 
   static PeerPath path_to_network(const Machine& machine, int gpu) {
@@ -277,7 +288,7 @@ class Init {
   }
 
   const JobNodes& nodes_;
-  const InitOptions& options_;
+  InitOptions options_;
   SearchMemory* searches_;
   std::vector<std::vector<SearchedNode>> parts_;  // Parts by kind of JobNodes.
   Communicator made_;

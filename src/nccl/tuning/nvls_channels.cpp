@@ -41,7 +41,12 @@ void tune_blackwell_nodes(Communicator& communicator) {
 
 void set_up_nvls(Communicator& communicator, const Environment& environment) {
   const bool blackwell = gpu_generation(communicator.min_compute_capability).has_more_nvls_channels;
-  communicator.nvls_channels = !blackwell ? 16 : communicator.nodes > 1 ? 32 : 24;
+  const Version version = communicator.version;
+  // NVLS_NCHANNELS_SM90, _SM100 (from 2.25 on) and _SM100_NVL (from 2.27 on).
+  const bool fewer_on_one_node = version >= Version::V2_27 && communicator.nodes == 1;
+  communicator.nvls_channels = !blackwell || version < Version::V2_25 ? 16
+                               : fewer_on_one_node                    ? 24
+                                                                      : 32;
   communicator.nvls_chunk = kib(128);
   communicator.nvls_tree_chunk = Bytes(0);
   if (blackwell && communicator.nodes > 1 && communicator.version == Version::V2_30) {
@@ -50,6 +55,18 @@ void set_up_nvls(Communicator& communicator, const Environment& environment) {
   communicator.nvls_channels =
       std::clamp(environment.nvls_channels.value_or(communicator.nvls_channels),
                  environment.min_ctas, environment.max_ctas);
+  if (version < Version::V2_21) {
+    // Trees start from a step of the buffers for Simple, and from 2.19 on have a limit from four
+    // nodes on (computeColl). NCCL_NVLSTREE_MAX_CHUNKSIZE came with 2.20.
+    const Bytes step(environment.simple_buffer.count() / 8);
+    const bool limited = version >= Version::V2_19 && communicator.nodes >= 4;
+    communicator.nvls_tree_chunk = limited ? kib(64) : step;
+    if (version == Version::V2_20) {
+      communicator.nvls_tree_chunk =
+          std::min(step, environment.nvls_tree_max_chunk.value_or(communicator.nvls_tree_chunk));
+    }
+    return;
+  }
   communicator.nvls_chunk = environment.nvls_chunk.value_or(communicator.nvls_chunk);
   if (environment.nvls_tree_max_chunk) {
     communicator.nvls_tree_chunk = *environment.nvls_tree_max_chunk;

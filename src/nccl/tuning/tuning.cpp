@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <span>
 
 #include "nccl/tuning/chunking.h"
+#include "nccl/tuning/first_model.h"
+#include "nccl/tuning/nvls_model.h"
 #include "nccl/tuning/tuning_constants.h"
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
@@ -29,6 +32,13 @@ float narrow(double value) {
   return static_cast<float>(value);
 }
 
+std::size_t tuning_row(const Communicator& input, const TuningConstants& constants) {
+  const int oldest = input.min_compute_capability;
+  return constants.has_exact_rows && oldest != 80 && oldest != 90
+             ? 0
+             : gpu_generation(oldest).tuning_row;
+}
+
 class Model {
  public:
   Model(const Communicator& input, const Environment& environment)
@@ -36,11 +46,19 @@ class Model {
         environment_(environment),
         constants_(tuning_constants(input.version)),
         generation_(gpu_generation(input.min_compute_capability)),
+        row_(tuning_row(input, constants_)),
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
 
   // A cell that is switched off keeps its latency, as NCCL prints it, and loses its bandwidth.
   [[nodiscard]] TuningCell cell(Function function, Algorithm algorithm, Protocol protocol) const {
+    if (input_.version == Version::V2_4) {
+      const SelectionFilter& selection = environment_.selection;
+      const bool wanted =
+          selection.allows(function, algorithm) && selection.allows(function, protocol);
+      return wanted ? first_model_cell(input_, function, algorithm, protocol).value_or(TuningCell())
+                    : TuningCell();
+    }
     const Graph& graph = graph_of(algorithm);
     if (!exists(function, algorithm, protocol, graph)) {
       return {};
@@ -75,7 +93,8 @@ class Model {
       case Algorithm::NvlsTree:
         break;
     }
-    return input_.aligned.nvls;
+    return constants_.nvls_model == NvlsModel::RingGraph ? input_.aligned.ring
+                                                         : input_.aligned.nvls;
   }
 
   // Returns false for what NCCL passes over, so that its latency too is zero.
@@ -87,8 +106,9 @@ class Model {
     if (algorithm == Algorithm::Pat) {
       return gathers_or_scatters(function) && protocol == Protocol::Simple && pat();
     }
-    if (uses_nvls(algorithm) && (protocol != Protocol::Simple || graph.channel_count < 2 ||
-                                 environment_.nvls_enable == 0)) {
+    if (uses_nvls(algorithm) &&
+        (protocol != Protocol::Simple || graph.channel_count < 2 || environment_.nvls_enable == 0 ||
+         !has_nvls(input_, function, algorithm))) {
       return false;
     }
     return function == Function::AllReduce ||
@@ -103,6 +123,9 @@ class Model {
   }
 
   [[nodiscard]] bool pat() const {
+    if (!constants_.has_pat) {
+      return false;
+    }
     return environment_.pat_enable == 2 ? input_.nodes == input_.ranks
                                         : environment_.pat_enable == 1;
   }
@@ -141,11 +164,15 @@ class Model {
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
-    const bool far = generation_.mixes_ll128 && environment_.ll128_c2c;
-    return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
-           graph.type_intra <= PathType::Nvb &&
-           (generation_.mixes_ll128 ||
-            input_.min_compute_capability == input_.max_compute_capability);
+    const Ll128Rule& rule = constants_.ll128;
+    const std::span<const int> known = rule.compute_capabilities;
+    const int oldest = input_.min_compute_capability;
+    const bool newer = generation_.mixes_ll128;
+    const bool far = newer && rule.reaches_pxn && environment_.ll128_c2c;
+    return (known.empty() || std::find(known.begin(), known.end(), oldest) != known.end()) &&
+           graph.type_inter <= (far ? PathType::Pxn : rule.inter) &&
+           graph.type_intra <= rule.intra &&
+           ((newer && rule.mixes) || oldest == input_.max_compute_capability);
   }
 
   // GB/s of all channels on their wires. Without collnet a graph's bandwidth between nodes counts
@@ -154,17 +181,19 @@ class Model {
                                     const Graph& graph) const {
     const float one =
         narrow(input_.nodes <= 2 || uses_collnet(algorithm) ? graph.bw_intra : graph.bw_inter);
-    const float bus = static_cast<float>(graph.channel_count) * one;
+    const float bus =
+        narrow(std::min(static_cast<double>(graph.channel_count) * static_cast<double>(one),
+                        constants_.bus_max[row_]));
     switch (algorithm) {
       case Algorithm::Tree:
         return tree(protocol, graph, bus);
       case Algorithm::Ring:
-        return ring(protocol, graph, bus);
+        return ring(function, protocol, graph, bus);
       case Algorithm::Pat:
-        return narrow(bus * 0.75);
+        return narrow(bus * constants_.pat_share);
       case Algorithm::Nvls:
       case Algorithm::NvlsTree:
-        return nvls(function, algorithm, graph);
+        return nvls_bandwidth(input_, function, algorithm, graph);
       case Algorithm::CollNetDirect:
         return collnet_direct(function, graph, bus);
       case Algorithm::CollNetChain:
@@ -173,14 +202,20 @@ class Model {
     return bus;
   }
 
-  [[nodiscard]] float ring(Protocol protocol, const Graph& graph, float bus) const {
+  [[nodiscard]] float ring(Function function, Protocol protocol, const Graph& graph,
+                           float bus) const {
+    const bool one_way =
+        input_.nodes == 1 && function != Function::AllReduce && function != Function::Reduce;
     switch (protocol) {
       case Protocol::LL:
-        return narrow(std::min(ll_max(), bus * 0.5));
+        return narrow(std::min(ll_max(), bus * (one_way ? constants_.ring_ll_share_one_way
+                                                        : constants_.ring_ll_share)));
       case Protocol::LL128:
         return narrow(std::min(
-            bus * 0.92,
-            graph.channel_count * constants_.ring_ll128_max[generation_.tuning_row][scale_]));
+            {bus * (ppn_ < 2.0F ? constants_.ring_ll128_share_alone : constants_.ring_ll128_share),
+             constants_.ring_ll128_total[at(function)],
+             graph.channel_count * constants_.ring_ll128_channel[at(function)],
+             graph.channel_count * constants_.ring_ll128_max[row_][scale_]}));
       case Protocol::Simple:
         break;
     }
@@ -188,31 +223,21 @@ class Model {
   }
 
   [[nodiscard]] float tree(Protocol protocol, const Graph& graph, float bus) const {
-    bus = narrow(
-        std::min(bus * 0.92,
-                 graph.channel_count * constants_.tree_simple_max[generation_.tuning_row][scale_]));
+    const bool ampere = input_.min_compute_capability == 80;  // Alone has a limit of its own.
+    const double total = ampere && protocol == Protocol::LL128
+                             ? constants_.tree_total_ll128_ampere[scale_]
+                             : constants_.tree_total[scale_];
+    bus = narrow(std::min({bus * constants_.tree_share, total,
+                           graph.channel_count * constants_.tree_simple_max[row_][scale_]}));
     if (protocol == Protocol::LL) {
-      bus = narrow(std::min(bus / 3.8, ll_max()));
+      bus = narrow(std::min(bus * constants_.tree_ll_share, ll_max()));
     } else if (protocol == Protocol::LL128) {
-      const double lines = input_.nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0;
-      bus = narrow(std::min(
-          bus * lines,
-          graph.channel_count * constants_.tree_ll128_max[generation_.tuning_row][scale_]));
+      const double lines =
+          input_.nodes == 1 ? constants_.tree_ll128_share_one_node : constants_.tree_ll128_share;
+      bus = narrow(
+          std::min(bus * lines, graph.channel_count * constants_.tree_ll128_max[row_][scale_]));
     }
-    return graph.pattern == GraphPattern::Tree ? narrow(bus * 0.85) : bus;
-  }
-
-  [[nodiscard]] float nvls(Function function, Algorithm algorithm, const Graph& graph) const {
-    double intra = graph.bw_intra * constants_.nvls_efficiency[generation_.tuning_row] *
-                   (graph.channel_count - 1) / graph.channel_count;
-    intra *= function == Function::AllReduce ? 2.0 : (ppn_ - 1.0) / ppn_;
-    const bool tree = algorithm == Algorithm::NvlsTree;
-    const double inter = graph.bw_inter * (input_.nodes <= 2 && tree ? 2.0 : 1.0);
-    double one = std::min(intra, inter);
-    if (tree) {
-      one = std::min(one, constants_.nvls_tree_max[generation_.tuning_row][scale_]);
-    }
-    return narrow(graph.channel_count * one);
+    return graph.pattern == GraphPattern::Tree ? narrow(bus * constants_.simple_tree_share) : bus;
   }
 
   [[nodiscard]] float collnet_direct(Function function, const Graph& graph, float bus) const {
@@ -226,12 +251,15 @@ class Model {
 
   [[nodiscard]] double ll_max() const {
     const bool second = input_.cpu == CpuKind::Amd || input_.cpu == CpuKind::Mixed;
-    return constants_.ll_max[input_.nodes == 1 ? generation_.tuning_row : second ? 1 : 0][scale_];
+    return constants_.ll_max[input_.nodes == 1 ? row_ : second ? 1 : 0][scale_];
   }
 
   // Returns the ratio of the payload's bandwidth to that on the wires.
   [[nodiscard]] float ratio(Function function, Algorithm algorithm) const {
-    if (algorithm == Algorithm::Ring || (uses_nvls(algorithm) && !gathers_or_scatters(function))) {
+    if (uses_nvls(algorithm)) {
+      return nvls_ratio(input_, function, algorithm, steps(function));
+    }
+    if (algorithm == Algorithm::Ring) {
       return narrow(1.0 * input_.ranks / steps(function));
     }
     return gathers_or_scatters(function) ? 1.0F : 0.5F;
@@ -239,23 +267,31 @@ class Model {
 
   [[nodiscard]] float intra_latency(Algorithm algorithm, Protocol protocol,
                                     const Graph& graph) const {
+    const bool slow = protocol == Protocol::LL && input_.nodes > 1;
+    const double factor = slow ? constants_.ll_hop_factor : 1.0;
     if (graph.type_intra == PathType::Nvl) {
-      return narrow(constants_.nvlink_latency[at(algorithm)][at(protocol)]);
+      return narrow(constants_.nvlink_latency[at(algorithm)][at(protocol)] * factor);
     }
     // POWER: PCIe as slow for trees as for rings.
     const bool like_ring = input_.cpu == CpuKind::Power && algorithm == Algorithm::Tree &&
                            protocol == Protocol::Simple;
     return narrow(
-        constants_.pci_latency[at(like_ring ? Algorithm::Ring : algorithm)][at(protocol)]);
+        constants_.pci_latency[at(like_ring ? Algorithm::Ring : algorithm)][at(protocol)] * factor);
   }
 
   // With one rank per node nothing hides the latency of the network, which is then that of trees.
   // Simple waits twice for the network's own latency, for the flush.
   [[nodiscard]] float inter_latency(Algorithm algorithm, Protocol protocol,
                                     const Graph& graph) const {
-    const Algorithm row = input_.nodes == input_.ranks ? Algorithm::Tree : algorithm;
+    const bool alone = constants_.alone_waits_as_tree && input_.nodes == input_.ranks;
+    const Algorithm row = alone ? Algorithm::Tree : algorithm;
     const float network = narrow(graph.latency_inter);
-    const float once = narrow(constants_.net_latency[at(row)][at(protocol)]) + network;
+    const float own = narrow(constants_.net_latency[at(row)][at(protocol)]);
+    if (constants_.nic_latency != NicLatency::Adds) {
+      const bool stated = constants_.nic_latency == NicLatency::Replaces && network > 0.0F;
+      return stated ? network : own;
+    }
+    const float once = own + network;
     return protocol == Protocol::Simple ? once + network : once;
   }
 
@@ -277,9 +313,12 @@ class Model {
       case Algorithm::CollNetChain:
         return base + 2.0F * hops * intra + inter;
       case Algorithm::Nvls:
-        return intra + (input_.nodes > 1 ? inter : 0.0F);
-      case Algorithm::NvlsTree:
-        return base + intra + 2.0F * levels * inter;
+        return base + intra + (input_.nodes > 1 ? inter : 0.0F);
+      case Algorithm::NvlsTree: {
+        const bool chain = constants_.nvls_model == NvlsModel::OwnGraph;
+        return base + intra +
+               2.0F * (chain ? static_cast<float>(input_.nodes - 1) : levels) * inter;
+      }
       case Algorithm::Pat:
         break;
     }
@@ -297,9 +336,15 @@ class Model {
     }
     float intra = intra_latency(Algorithm::Ring, protocol, graph);
     int inter_steps = 0;
-    if (input_.nodes > 1) {
-      intra = std::max(intra, net_overhead() * (protocol == Protocol::Simple ? 3.0F : 1.0F));
-      inter_steps = (input_.nodes - 1) * (function == Function::AllReduce ? 2 : 1);
+    if (input_.nodes > 1 && constants_.is_network_everywhere) {
+      inter_steps = steps(function);
+    } else if (input_.nodes > 1) {
+      if (constants_.has_host_overhead) {
+        intra = std::max(intra, net_overhead() * (protocol == Protocol::Simple ? 3.0F : 1.0F));
+      }
+      inter_steps = function == Function::AllReduce
+                        ? 2 * (input_.nodes - 1) + constants_.more_network_steps
+                        : input_.nodes - 1;
     }
     return static_cast<float>(steps(function) - inter_steps) * intra +
            static_cast<float>(inter_steps) * inter;
@@ -317,6 +362,7 @@ class Model {
   const Environment& environment_;
   const TuningConstants& constants_;
   const GpuGeneration& generation_;
+  std::size_t row_;
   std::size_t scale_;
   float ppn_;
 };
@@ -335,6 +381,12 @@ void set_threads(const Communicator& input, const Environment& environment, Tuni
   const int ll128 = environment.ll128_threads.value_or(kMax);
   const Graph& ring = input.aligned.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
+  if (input.version == Version::V2_4) {
+    for (auto& threads : table.max_threads) {
+      threads.fill(std::min(all, kFirstModelThreads));
+    }
+    return;
+  }
   table.max_threads[at(Algorithm::Tree)] = {all, ll128, all};
   table.max_threads[at(Algorithm::Ring)] = {
       all, ll128, environment.threads.value_or(slow ? kSlow : kMaxSimple)};
@@ -342,8 +394,9 @@ void set_threads(const Communicator& input, const Environment& environment, Tuni
 
 // NCCL_LL_THREAD_THRESHOLD and the like, src/include/comm.h.
 void set_thresholds(const Communicator& input, const Environment& environment, TuningTable& table) {
+  const bool first = input.version == Version::V2_4;
   for (auto& thresholds : table.thread_thresholds) {
-    thresholds = {8, 8, 64};
+    thresholds = {8, 8, first ? 0 : 64};
   }
   table.thread_thresholds[at(Algorithm::Ring)][at(Protocol::LL)] *= input.ranks;
   table.thread_thresholds[at(Algorithm::CollNetDirect)][at(Protocol::Simple)] = 512;
@@ -360,13 +413,41 @@ bool corrected(const Communicator& communicator, Function function, Algorithm al
     return false;
   }
   if (algorithm == Algorithm::Tree) {
-    return log_size < static_cast<int>(kTreeCorrections) - 1;
+    return communicator.version != Version::V2_4 &&
+           log_size < static_cast<int>(kTreeCorrections) - 1;
   }
   const bool x86 = communicator.cpu != CpuKind::Arm && communicator.cpu != CpuKind::Power;
   return algorithm == Algorithm::NvlsTree && x86 &&
          gpu_generation(communicator.min_compute_capability).corrects_nvls_tree &&
          tuning_constants(communicator.version).corrects_nvls_tree &&
          log_size < static_cast<int>(kTreeCorrections);
+}
+
+// Returns the factor of the latency of Ring Simple.
+double plateau_factor(const Communicator& communicator, std::int64_t size) {
+  const GpuGeneration& generation = gpu_generation(communicator.min_compute_capability);
+  const Plateau plateau = tuning_constants(communicator.version).plateau;
+  const bool is_large = static_cast<double>(size) >= communicator.ranks / 16.0 * 65536.0;
+  switch (plateau) {
+    case Plateau::None:
+      return 1.0;
+    case Plateau::BySize:
+      return is_large ? 1.9 : 1.0;
+    case Plateau::BySizeHopper:
+      return !is_large ? 1.0 : generation.has_nvls ? 1.5 : 1.9;
+    case Plateau::ByChannel:
+      break;
+  }
+  const std::int64_t parts = static_cast<std::int64_t>(communicator.channels) * communicator.ranks;
+  return size / parts >= 64 ? generation.ring_latency_factor : 1.0;
+}
+
+// Returns whether 2.4 leaves a call to Simple.
+bool too_large_for_ll(const Communicator& communicator, Function function, Algorithm algorithm,
+                      Protocol protocol, Bytes bytes) {
+  return communicator.version == Version::V2_4 && protocol == Protocol::LL &&
+         communicator.tuning.cell(function, algorithm, Protocol::Simple).bandwidth > 0.0 &&
+         bytes > first_model_ll_threshold(communicator, function, algorithm);
 }
 
 }  // namespace
@@ -395,20 +476,19 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
   const TuningCell& cell = communicator.tuning.cell(function, algorithm, protocol);
   auto bandwidth = static_cast<float>(cell.bandwidth);
   auto latency = static_cast<float>(cell.latency);
-  if (bandwidth == 0.0F) {
+  if (bandwidth == 0.0F || too_large_for_ll(communicator, function, algorithm, protocol, bytes)) {
     return std::nullopt;
   }
   const std::int64_t size = bytes.count();
   const int log_size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size) >> 6U)) - 1;
   if (corrected(communicator, function, algorithm, log_size)) {
-    bandwidth *= tree_correction(protocol)[static_cast<std::size_t>(log_size)];
+    bandwidth *=
+        tree_correction(protocol, communicator.version)[static_cast<std::size_t>(log_size)];
   }
   const bool ring = algorithm == Algorithm::Ring;
   if (ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
-      function == Function::AllReduce &&
-      size / (static_cast<std::int64_t>(communicator.channels) * communicator.ranks) >= 64) {
-    latency =
-        narrow(latency * gpu_generation(communicator.min_compute_capability).ring_latency_factor);
+      function == Function::AllReduce) {
+    latency = narrow(latency * plateau_factor(communicator, size));
   }
   constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
   const int times = ring ? operations : divide_up(operations, kMaxCollectivesPerBatch);

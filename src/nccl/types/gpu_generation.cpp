@@ -11,48 +11,19 @@
 namespace trainyard::nccl {
 namespace {
 
-// search.cc: speedArrayIntra, speedArrayInter and those of SM90 and SM100. Blackwell's got 45, 86
-// and 80 after 2.28.9.
-constexpr std::array kIntra{40.0F, 30.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F,
-                            9.0F,  7.0F,  6.0F,  5.0F,  4.0F,  3.0F};
-constexpr std::array kInter{48.0F, 30.0F, 28.0F, 24.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F, 9.0F,
-                            7.0F,  6.0F,  5.0F,  4.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-constexpr std::array kIntraSm90{60.0F, 50.0F, 40.0F, 30.0F, 24.0F, 20.0F,
-                                15.0F, 12.0F, 11.0F, 6.0F,  3.0F};
-constexpr std::array kInterSm90{48.0F, 45.0F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F, 17.5F,
-                                15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-constexpr std::array kIntraSm100{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 45.0F,
-                                 40.0F, 30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
-constexpr std::array kInterSm100{96.0F, 86.0F, 80.0F, 48.0F, 45.1F, 42.0F, 40.0F,
-                                 30.0F, 24.0F, 22.0F, 20.0F, 17.5F, 15.0F, 12.0F,
-                                 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-constexpr std::array kIntraSm100V28{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 40.0F,
-                                    30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
-constexpr std::array kInterSm100V28{96.0F, 48.0F, 45.1F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F,
-                                    17.5F, 15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-
 constexpr GpuGeneration kVolta{.compute_capability = 70,
                                .name = "volta",
                                .tuning_row = 0,
-                               .speeds = {.intra = kIntra, .inter = kInter},
-                               .speeds_before_2_30 = {.intra = kIntra, .inter = kInter},
                                .ring_latency_factor = 1.9,
                                .takes_way_back = true,
                                .needs_nvlink_to_send = true};
 
-constexpr GpuGeneration kAmpere{.compute_capability = 80,
-                                .name = "ampere",
-                                .tuning_row = 1,
-                                .speeds = kVolta.speeds,
-                                .speeds_before_2_30 = kVolta.speeds,
-                                .reads_from_peers = true};
+constexpr GpuGeneration kAmpere{
+    .compute_capability = 80, .name = "ampere", .tuning_row = 1, .reads_from_peers = true};
 
 constexpr GpuGeneration kHopper{.compute_capability = 90,
                                 .name = "hopper",
                                 .tuning_row = 2,
-                                .nvlink_bandwidth = 20.6F,
-                                .speeds = {.intra = kIntraSm90, .inter = kInterSm90},
-                                .speeds_before_2_30 = {.intra = kIntraSm90, .inter = kInterSm90},
                                 .needs_flush = false,
                                 .doubles_many_channels = false,
                                 .searches_all_nic_paths = false,
@@ -67,9 +38,6 @@ constexpr GpuGeneration blackwell(int compute_capability) {
   made.compute_capability = compute_capability;
   made.name = "blackwell";
   made.tuning_row = 3;
-  made.nvlink_bandwidth = 40.1F;
-  made.speeds = {.intra = kIntraSm100, .inter = kInterSm100};
-  made.speeds_before_2_30 = {.intra = kIntraSm100V28, .inter = kInterSm100V28};
   made.corrects_nvls_tree = true;
   made.has_more_nvls_channels = true;
   made.has_large_network_chunks = true;
@@ -84,11 +52,10 @@ constexpr GpuGeneration turing() {
 }
 
 // GPUs of Ampere's generation that push to their peers, and of Ada's.
-constexpr GpuGeneration workstation(int compute_capability, std::string_view name, float nvlink) {
+constexpr GpuGeneration workstation(int compute_capability, std::string_view name) {
   GpuGeneration made = kAmpere;
   made.compute_capability = compute_capability;
   made.name = name;
-  made.nvlink_bandwidth = nvlink;
   made.reads_from_peers = false;
   made.doubles_many_channels = false;
   return made;
@@ -97,8 +64,8 @@ constexpr GpuGeneration workstation(int compute_capability, std::string_view nam
 constexpr std::array kGenerations{kVolta,
                                   turing(),
                                   kAmpere,
-                                  workstation(86, "ampere", 12.0F),
-                                  workstation(89, "ada", 20.0F),
+                                  workstation(86, "ampere"),
+                                  workstation(89, "ada"),
                                   kHopper,
                                   blackwell(100),
                                   blackwell(103),

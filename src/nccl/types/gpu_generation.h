@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of the GPUs whose rules in NCCL are known: one row for each compute capability. NCCL
-// compares compute capabilities all over its source (2.27 to 2.30); here a row has the answers, and
-// nobody else asks. A GPU without a row is an error: what NCCL does with it is not known.
+// compares compute capabilities all over its source; here a row has the answers (release.h has
+// those that differ by release), and nobody else asks. A GPU without a row is an error: what NCCL
+// does with it is not known.
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string_view>
 
 #include "nccl/types/types.h"
 
 namespace trainyard::nccl {
 
-// Rates in GB/s of a channel that the search tries, falling (search.cc: speedArrayIntra and the
-// others).
-struct SearchSpeeds {
-  std::span<const float> intra;  // On one node.
-  std::span<const float> inter;
-};
-
 struct GpuGeneration {
   int compute_capability = 0;        // 90 is 9.0.
   std::string_view name;             // As in `gpus` of configs/nccl/profile.yaml.
   std::size_t tuning_row = 0;        // Of TuningConstants.
-  float nvlink_bandwidth = 20.0F;    // GB/s of one NVLink (topo.h: ncclTopoNVLinkBw).
-  SearchSpeeds speeds;               // From 2.30 on.
-  SearchSpeeds speeds_before_2_30;   // Releases 2.27 and 2.28.
-  double ring_latency_factor = 1.4;  // Of Ring with Simple on several nodes (tuning.cc).
+  double ring_latency_factor = 1.4;  // Of Ring with Simple on several nodes, from 2.18 on.
 
   // topo.h, search.cc and paths.cc. Data from outside takes an eighth of the way back.
   bool takes_way_back = false;

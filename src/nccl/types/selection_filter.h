@@ -28,6 +28,9 @@ class SelectionFilter {
   // Returns whether NCCL_PROTO has a list for the function that allows the protocol: LL128 is then
   // used where NCCL would not by itself. A list of what is not allowed counts, too.
   [[nodiscard]] bool forces(Function function, Protocol protocol) const;
+  // Returns whether NCCL_ALGO, or NCCL_PROTO, is set.
+  [[nodiscard]] bool has_algorithms() const { return !algorithms_text_.empty(); }
+  [[nodiscard]] bool has_protocols() const { return !protocols_text_.empty(); }
   // "NCCL_ALGO=Ring NCCL_PROTO=LL128"; empty where nothing is set.
   [[nodiscard]] std::string text() const;
 

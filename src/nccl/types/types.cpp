@@ -9,7 +9,26 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr std::array<std::string_view, 3> kVersionNames{"2.27.7", "2.28.9", "2.30.7"};
+struct KnownRelease {
+  int minor;
+  std::string_view name;
+};
+
+// Indexed by Version.
+constexpr std::array kReleases{
+    KnownRelease{4, "2.4.7"},    KnownRelease{5, "2.5.7"},   KnownRelease{6, "2.6.4"},
+    KnownRelease{7, "2.7.8"},    KnownRelease{8, "2.8.4"},   KnownRelease{10, "2.10.3"},
+    KnownRelease{12, "2.12.12"}, KnownRelease{14, "2.14.3"}, KnownRelease{15, "2.15.5"},
+    KnownRelease{16, "2.16.5"},  KnownRelease{17, "2.17.1"}, KnownRelease{18, "2.18.5"},
+    KnownRelease{19, "2.19.4"},  KnownRelease{20, "2.20.5"}, KnownRelease{21, "2.21.5"},
+    KnownRelease{23, "2.23.4"},  KnownRelease{24, "2.24.3"}, KnownRelease{25, "2.25.1"},
+    KnownRelease{26, "2.26.6"},  KnownRelease{27, "2.27.7"}, KnownRelease{28, "2.28.9"},
+    KnownRelease{30, "2.30.7"}};
+static_assert(kReleases.size() == static_cast<std::size_t>(kNewestVersion) + 1);
+
+// Minor releases without a row that decide as the row before them does.
+constexpr std::array kAlike{11, 13, 22};
+
 constexpr std::array<std::string_view, 5> kFunctionNames{"Broadcast", "Reduce", "AllGather",
                                                          "ReduceScatter", "AllReduce"};
 constexpr std::array<std::string_view, 7> kAlgorithmNames{
@@ -50,7 +69,7 @@ std::optional<int> take_number(std::string_view& text) {
 }  // namespace
 
 std::string_view to_string(Version version) {
-  return kVersionNames[static_cast<std::size_t>(version)];
+  return kReleases[static_cast<std::size_t>(version)].name;
 }
 
 std::string_view to_string(Function function) {
@@ -104,10 +123,14 @@ std::optional<ParsedVersion> parse_version(std::string_view text) {
   if (*major != 2) {
     return std::nullopt;
   }
-  ParsedVersion parsed;
-  parsed.known = *minor >= 29 ? Version::V2_30 : *minor >= 28 ? Version::V2_28 : Version::V2_27;
-  parsed.exact = *minor == 27 || *minor == 28 || *minor == 30;
-  return parsed;
+  const int asked = *minor == 29 ? 30 : *minor;
+  std::size_t known = 0;
+  while (known + 1 < kReleases.size() && kReleases[known + 1].minor <= asked) {
+    ++known;
+  }
+  return ParsedVersion{.known = static_cast<Version>(known),
+                       .exact = kReleases[known].minor == *minor ||
+                                std::find(kAlike.begin(), kAlike.end(), *minor) != kAlike.end()};
 }
 
 std::optional<Function> function_of(Operation operation) {

@@ -12,11 +12,34 @@
 
 namespace trainyard::nccl {
 
-// The releases whose constants and rules are known. Others are refused or mapped by
-// parse_version().
-enum class Version : std::uint8_t { V2_27, V2_28, V2_30 };
+// The releases whose constants and rules are known (release.h, tuning_constants.h). Others are
+// refused or mapped by parse_version().
+enum class Version : std::uint8_t {
+  V2_4,
+  V2_5,
+  V2_6,
+  V2_7,
+  V2_8,
+  V2_10,
+  V2_12,
+  V2_14,
+  V2_15,
+  V2_16,
+  V2_17,
+  V2_18,
+  V2_19,
+  V2_20,
+  V2_21,
+  V2_23,
+  V2_24,
+  V2_25,
+  V2_26,
+  V2_27,
+  V2_28,
+  V2_30
+};
 
-inline constexpr int kMaxChannels = 64;  // src/include/device.h: MAXCHANNELS.
+inline constexpr int kMaxChannels = 64;  // src/include/device.h: MAXCHANNELS, from 2.25 on.
 inline constexpr Version kNewestVersion = Version::V2_30;
 
 // Collectives that NCCL's tuner chooses for. Everything else is sends and receives.
@@ -87,7 +110,7 @@ enum class GraphPattern : std::uint8_t {
 // The CPUs of all nodes; Mixed where vendors of x86 differ.
 enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 
-// "2.30.7", "2.28.9", "2.27.7": the release that represents the version.
+// "2.30.7", "2.28.9", "2.4.7": the release that represents the version.
 [[nodiscard]] std::string_view to_string(Version version);
 // "AllReduce", "Ring", "LL128", "PXN": NCCL's spelling.
 [[nodiscard]] std::string_view to_string(Function function);
@@ -103,7 +126,7 @@ enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 
 // A release number, "2.27.7" or "2.29". `known` is the newest known version that is not newer (the
 // oldest for older ones), but 2.29 goes by the rules of 2.30, which it introduced;
-// `exact` is false where it represents another minor release.
+// `exact` is false where it represents another minor release with rules of its own.
 struct ParsedVersion {
   Version known = kNewestVersion;
   bool exact = true;

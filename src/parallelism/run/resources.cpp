@@ -224,7 +224,7 @@ void scale_launches(MachineModel& machine, double factor) {
   nccl::LaunchProfile& launch = profile.launch;
   for (SimTime* const each :
        {&profile.per_channel, &profile.pat_base, &launch.process_per_gpu, &launch.shared_process,
-        &launch.per_gpu, &launch.per_channel, &launch.graph, &machine.software.fixed}) {
+        &launch.per_gpu, &launch.per_channel, &launch.together, &machine.software.fixed}) {
     *each = shorter(*each, factor);
   }
   for (auto& [name, gpu] : profile.gpus) {

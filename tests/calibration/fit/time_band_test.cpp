@@ -30,4 +30,12 @@ TEST_CASE("a band always holds the prediction itself") {
   REQUIRE(band.high == Approx(std::exp(0.2)));
 }
 
+TEST_CASE("an interval is never faster than the hardware, but holds the prediction") {
+  const TimeInterval interval{.low = microseconds(80), .high = microseconds(120)};
+  REQUIRE(bounded(interval, microseconds(100), microseconds(50)).low == microseconds(80));
+  REQUIRE(bounded(interval, microseconds(100), microseconds(95)).low == microseconds(95));
+  REQUIRE(bounded(interval, microseconds(100), microseconds(105)).low == microseconds(100));
+  REQUIRE(bounded(interval, microseconds(100), microseconds(95)).high == microseconds(120));
+}
+
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "nccl/types/release.h"
 #include "support/nccl_timing.h"
 
 namespace trainyard::nccl {
@@ -104,8 +105,33 @@ TEST_CASE("a process with several GPUs launches for each of them", "[nccl][timin
     REQUIRE(timing.time >= longer);
     REQUIRE(timing.time / longer < 1.1);
   }
-  const Timing graph = job.timer({.gpus_per_process = 8, .cuda_graph = true}).collective(plan);
-  REQUIRE(graph.host == default_profile().launch.graph);
+}
+
+TEST_CASE("a CUDA graph never costs more than the launches of the same host", "[nccl][timing]") {
+  const TimedJob job(hopper_servers_timing(1));
+  const CallPlan plan = forced_plan(1, Function::AllReduce, "Ring", "LL", Bytes(1024));
+  for (const int gpus : {1, 4, 8}) {
+    const Timing eager = job.timer({.gpus_per_process = gpus}).collective(plan);
+    const Timing graph = job.timer({.gpus_per_process = gpus, .cuda_graph = true}).collective(plan);
+    REQUIRE(graph.host / eager.host == Approx(default_profile().launch.graph).margin(1e-6));
+    REQUIRE(graph.device == eager.device);
+    REQUIRE(graph.time <= eager.time);
+  }
+}
+
+TEST_CASE("before 2.13 a process with several GPUs launches them together", "[nccl][timing]") {
+  const TimedJob job(hopper_servers_timing(1));
+  const CallPlan plan = forced_plan(1, Function::AllReduce, "Ring", "LL", Bytes(1024));
+  REQUIRE(release(Version::V2_12).launches_together);
+  REQUIRE_FALSE(release(Version::V2_14).launches_together);
+  Communicator old = job.communicator;
+  old.version = Version::V2_12;
+  Timer before(job.cluster, old, default_profile(), job.environment, {.gpus_per_process = 8});
+  const Timing then = before.collective(plan);
+  REQUIRE(then.host == default_profile().launch.together * 8);
+  REQUIRE(then.time == then.host + then.device);
+  const Timing now = job.timer({.gpus_per_process = 8}).collective(plan);
+  REQUIRE(now.time < now.host + now.device);
 }
 
 TEST_CASE("a long kernel hides the host", "[nccl][timing]") {

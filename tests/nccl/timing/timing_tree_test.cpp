@@ -35,6 +35,22 @@ TEST_CASE("a tree of LL with little to carry goes up and down its levels", "[ncc
   REQUIRE(more / hop < 6.0);
 }
 
+TEST_CASE("before 2.10 trees of Simple reduce all before they broadcast any", "[nccl][timing]") {
+  const TimedJob job(single_gpus_tree(8), forced("Tree", "Simple", 1));
+  const CallPlan plan = job.plan(Function::AllReduce, gib(1));
+  const auto time = [&](Version version) {
+    Communicator communicator = job.communicator;
+    communicator.version = version;
+    Timer timer(job.cluster, communicator, default_profile(), job.environment, {});
+    return timer.collective(plan).device;
+  };
+  // Neither way alone takes longer than both at once, and each leaves one direction of most links
+  // idle.
+  REQUIRE(time(Version::V2_8) / time(Version::V2_10) > 1.25);
+  REQUIRE(time(Version::V2_8) / time(Version::V2_10) < 2.0);
+  REQUIRE(time(Version::V2_10) == time(kNewestVersion));
+}
+
 TEST_CASE("more bytes in the same tree take no less time", "[nccl][timing]") {
   for (const char* const protocol : {"LL", "LL128", "Simple"}) {
     const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 2}), forced("Tree", protocol, 4));

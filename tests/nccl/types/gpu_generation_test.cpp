@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 
 #include <array>
 #include <string>
@@ -22,7 +23,7 @@ TEST_CASE("an NVLink has the rate of the generation of its GPU", "[nccl]") {
                                                          {103, 40.1F},
                                                          {120, 40.1F}}};
   for (const auto& [capability, rate] : kRates) {
-    REQUIRE(gpu_generation(capability).nvlink_bandwidth == rate);
+    REQUIRE(nvlink_bandwidth(kNewestVersion, gpu_generation(capability)) == rate);
   }
 }
 
