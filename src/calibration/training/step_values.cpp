@@ -22,17 +22,21 @@ std::map<std::string, double*> numbers_of(GpuRates& rates) {
   for (auto& [name, factor] : rates.devices) {
     numbers["devices." + name] = &factor;
   }
+  for (auto& [name, factor] : rates.devices_16_bit) {
+    numbers["devices_16_bit." + name] = &factor;
+  }
   for (auto& [generation, of] : rates.generations) {
     const std::string front = generation + ".";
     numbers[front + "gemm"] = &of.gemm;
+    numbers[front + "partial_wave"] = &of.partial_wave;
     numbers[front + "misaligned"] = &of.misaligned;
     numbers[front + "grouped_gemm"] = &of.grouped_gemm;
     numbers[front + "memory"] = &of.memory;
     numbers[front + "overlapped_tensor"] = &of.overlapped_tensor;
     numbers[front + "overlapped_data"] = &of.overlapped_data;
     for (const auto& [name, value] :
-         {std::pair("gemm_fp8", &of.gemm_fp8), std::pair("gemm_nvfp4", &of.gemm_nvfp4),
-          std::pair("fp8_cast", &of.fp8_cast)}) {
+         {std::pair("gemm_fp8", &of.gemm_fp8), std::pair("gemm_mxfp8", &of.gemm_mxfp8),
+          std::pair("gemm_nvfp4", &of.gemm_nvfp4), std::pair("fp8_cast", &of.fp8_cast)}) {
       if (*value) {
         numbers[front + name] = &value->value();
       }

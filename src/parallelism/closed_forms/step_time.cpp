@@ -124,8 +124,9 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
     }
     const SimTime time = time_of(call);
     if (call.group == RankGroupKind::Tensor) {
-      parts[StepPart::Tensor] +=
-          job_.overlap.tensor ? scaled(time, job_.rates.overlapped_tensor) : time;
+      parts[StepPart::Tensor] += job_.overlap.tensor && !call.is_waited_for
+                                     ? scaled(time, job_.rates.overlapped_tensor)
+                                     : time;
     } else if (call.group != RankGroupKind::Context) {
       parts[StepPart::Expert] += time;
     } else if (call.is_beside_attention) {

@@ -74,7 +74,8 @@ class UnitBuilder {
     for (const GroupCall& call : block.calls) {
       if (call.is_beside_attention) {
         ring.calls.push_back(unit_call(call));
-      } else if (call.group == RankGroupKind::Tensor && job_.overlap.tensor) {
+      } else if (call.group == RankGroupKind::Tensor && job_.overlap.tensor &&
+                 !call.is_waited_for) {
         main.calls.push_back(unit_call(call));
         main.calls.back().slowdown_ppm = slowdown_of(job_.rates.overlapped_tensor);
       } else if (call.operation == Operation::AllGather) {

@@ -254,8 +254,12 @@ class RankWalk {
   [[nodiscard]] Bytes communication_buffers() const {
     const std::array<int, 5> groups{plan_.tensor, plan_.context, plan_.pipeline,
                                     plan_.gradient_ranks(), plan_.expert};
-    const auto communicators =
+    const auto shared =
         std::count_if(groups.begin(), groups.end(), [](int ranks) { return ranks > 1; });
+    // Frameworks also have one of all ranks, which meet when they start.
+    const int all = plan_.ranks();
+    const bool is_one_of_them = std::ranges::find(groups, all) != groups.end();
+    const auto communicators = shared + (all > 1 && !is_one_of_them ? 1 : 0);
     const nccl::Environment library;
     return (library.simple_buffer + library.ll_buffer + library.ll128_buffer) *
            (static_cast<std::int64_t>(communicators) * settings_.connections);

@@ -272,7 +272,8 @@ StepParts add_linear(const Model& model, const Linear& linear, const OperatorTim
                      PassTimes& times) {
   const auto& [m, n, k, count, first] = linear.gemm;
   const auto time = [&](const Gemm& gemm) {
-    return linear.is_grouped ? operators.grouped(gemm) : operators.linear(gemm);
+    return linear.is_grouped ? operators.grouped(gemm, elements(n, k, count))
+                             : operators.linear(gemm);
   };
   StepParts forward;
   forward[StepPart::Linear] = time(linear.gemm);

@@ -31,11 +31,16 @@ constexpr double kCountedBytes = 2.0;
 // Work of a fused kernel backward over forward: five products instead of two. Dao, arXiv
 // 2307.08691.
 constexpr double kBackwardWork = 2.5;
-// Below these, a fused kernel has too little work to fill the GPU; estimates.
-constexpr double kFullSequence = 2048.0;
+// Rates by length and number of heads: FlashAttention-2 on A100 (arXiv 2307.08691, figures 4 to 6;
+// configs/system/a100_pcie.json of MooreThreads/SimuMax), cuDNN and FlashAttention-4 on B200
+// (b200_bf16_ceperm.json there; Dao-AILab/flash-attention pull request 2605). Backward of heads
+// with 192 elements of queries and 128 of values: 0.77 to 0.80 of the rate, in both files.
+constexpr FusedKernel kForward{.start = 128.0, .tail = 1.0};
+constexpr FusedKernel kBackward{.start = 256.0, .tail = 0.4, .wide = 1.25};
+constexpr std::int64_t kBackwardRows = 128;  // Keys of a block backward.
+// Below, a fused kernel has too little work for each element that it reads; an estimate.
 constexpr double kFullHead = 128.0;
 constexpr double kHeadExponent = 0.3;
-constexpr double kSequenceExponent = 0.5;
 
 // Bytes for each score that are written and read where scores are kept: softmax, mask and dropout.
 constexpr double kScoreBytesForward = 9.0;
@@ -47,20 +52,24 @@ SimTime seconds_up(double value) {
 
 }  // namespace
 
-SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
+SimTime OperatorTimes::time_of(const Gemm& gemm, double rate, double beside) const {
   if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0 || gemm.count == 0) {
     return {};
   }
-  const double rate_of_one = rate / static_cast<double>(rates_.multiprocessors);
+  const auto multiprocessors = static_cast<double>(rates_.multiprocessors);
+  // A tile's start and end take as long in each precision.
+  const double length = static_cast<double>(gemm.k) + static_cast<double>(rates_.tile_prologue) *
+                                                          std::max(1.0, rate / rates_.gemm_rate);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const std::int64_t tiles =
         gemm.count * ceil_divide(gemm.m, tile.rows) * ceil_divide(gemm.n, tile.columns);
-    const std::int64_t waves = ceil_divide(tiles, rates_.multiprocessors);
-    const double operations = 2.0 * static_cast<double>(tile.rows * tile.columns) *
-                              static_cast<double>(gemm.k + rates_.tile_prologue);
-    best = std::min(best, static_cast<double>(waves) * operations /
-                              (rate_of_one * (rates_.has_tensor_cores ? tile.share : 1.0)));
+    const double filled = std::max(1.0, static_cast<double>(tiles) / multiprocessors);
+    const double idle = static_cast<double>(ceil_divide(tiles, rates_.multiprocessors)) - filled;
+    const double waves = filled + rates_.partial_wave * idle;
+    const double operations = 2.0 * static_cast<double>(tile.rows * tile.columns) * length;
+    const double share = rates_.has_tensor_cores ? tile.share : 1.0;
+    best = std::min(best, waves * operations * multiprocessors / (rate * share));
   }
   const double all = static_cast<double>(gemm.m) * static_cast<double>(gemm.k);
   const double first =
@@ -68,7 +77,13 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
   const double elements = first + static_cast<double>(gemm.k) * static_cast<double>(gemm.n) +
                           static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
   const double bytes = rates_.element_bytes * elements * static_cast<double>(gemm.count);
-  return seconds_up(std::max(best, bytes / rates_.memory_rate)) + rates_.gemm_start;
+  return seconds_up(std::max(best + beside / rates_.memory_rate, bytes / rates_.memory_rate)) +
+         rates_.gemm_start;
+}
+
+SimTime OperatorTimes::grouped(const Gemm& gemm, double weights) const {
+  return time_of(gemm, rates_.linear_rate * rates_.grouped_gemm * alignment(gemm),
+                 rates_.element_bytes * weights);
 }
 
 SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
@@ -92,18 +107,21 @@ double OperatorTimes::alignment(const Gemm& gemm) const {
   return gemm.n % kAlignment == 0 && gemm.k % kAlignment == 0 ? 1.0 : rates_.misaligned;
 }
 
-double OperatorTimes::fused_flops(const AttentionShape& shape) const {
-  const double scores = static_cast<double>(shape.sequences * shape.heads) *
-                        static_cast<double>(shape.queries) * static_cast<double>(shape.keys);
-  const double all =
-      2.0 * scores * shape.window_share * static_cast<double>(shape.query_size + shape.value_size);
-  return shape.is_causal ? all / 2.0 : all;
+double OperatorTimes::fused_flops(const AttentionShape& shape, const FusedKernel& kernel,
+                                  std::int64_t block_rows) const {
+  const double queries =
+      static_cast<double>(shape.sequences * shape.heads) * static_cast<double>(shape.queries);
+  const double keys = static_cast<double>(shape.keys) * shape.window_share;
+  const auto rows = static_cast<double>(block_rows);
+  const double met = (shape.is_causal ? (keys + rows) / 2.0 : keys) + kernel.start;
+  const double longest = static_cast<double>(rates_.multiprocessors) * rows * (keys + kernel.start);
+  const double of_score = 2.0 * static_cast<double>(shape.query_size + shape.value_size);
+  return of_score * (queries * met + kernel.tail * longest) *
+         (static_cast<double>(shape.query_size) > kFullHead ? kernel.wide : 1.0);
 }
 
 double OperatorTimes::fused_share(const AttentionShape& shape) const {
-  const double sequence = std::min(1.0, static_cast<double>(shape.keys) / kFullSequence);
-  const double head = std::min(1.0, static_cast<double>(shape.query_size) / kFullHead);
-  return std::pow(sequence, kSequenceExponent) * std::pow(head, kHeadExponent);
+  return std::pow(std::min(1.0, static_cast<double>(shape.query_size) / kFullHead), kHeadExponent);
 }
 
 SimTime OperatorTimes::score_traffic(const AttentionShape& shape, double bytes) const {
@@ -113,7 +131,8 @@ SimTime OperatorTimes::score_traffic(const AttentionShape& shape, double bytes) 
 
 SimTime OperatorTimes::attention_forward(const AttentionShape& shape) const {
   if (rates_.has_fused_attention) {
-    return seconds_up(fused_flops(shape) / (rates_.attention_forward * fused_share(shape))) +
+    return seconds_up(fused_flops(shape, kForward, rates_.attention_rows) /
+                      (rates_.attention_forward * fused_share(shape))) +
            rates_.gemm_start;
   }
   const std::int64_t count = shape.sequences * shape.heads;
@@ -128,7 +147,7 @@ SimTime OperatorTimes::attention_forward(const AttentionShape& shape) const {
 
 SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
   if (rates_.has_fused_attention) {
-    return seconds_up(kBackwardWork * fused_flops(shape) /
+    return seconds_up(kBackwardWork * fused_flops(shape, kBackward, kBackwardRows) /
                       (rates_.attention_backward * fused_share(shape))) +
            rates_.gemm_start;
   }

@@ -39,6 +39,13 @@ struct AttentionShape {
   double window_share = 1.0;
 };
 
+// A fused kernel of attention, beyond the products of its scores.
+struct FusedKernel {
+  double start = 0.0;  // Start and end of a block, as keys that each of its queries meets.
+  double tail = 0.0;   // Longest blocks for which other multiprocessors are idle at the end.
+  double wide = 1.0;   // Factor on the work of heads that are wider than 128.
+};
+
 class OperatorTimes {
  public:
   explicit OperatorTimes(const ComputeRates& rates) : rates_(rates) {}
@@ -54,10 +61,8 @@ class OperatorTimes {
   // multiprocessors: for the gradient of a small matrix over many samples. Sums of parts, in 32
   // bits, are written and read once for each part.
   [[nodiscard]] SimTime linear_over_long_k(const Gemm& gemm) const;
-  // Times linear() of experts.
-  [[nodiscard]] SimTime grouped(const Gemm& gemm) const {
-    return time_of(gemm, rates_.linear_rate * rates_.grouped_gemm * alignment(gemm));
-  }
+  // Times linear() of experts with so many `weights` in all, which pass memory on top.
+  [[nodiscard]] SimTime grouped(const Gemm& gemm, double weights) const;
   // Scores, softmax and sums over values.
   [[nodiscard]] SimTime attention_forward(const AttentionShape& shape) const;
   [[nodiscard]] SimTime attention_backward(const AttentionShape& shape) const;
@@ -84,12 +89,14 @@ class OperatorTimes {
   [[nodiscard]] SimTime memory(double bytes) const;
 
  private:
-  [[nodiscard]] SimTime time_of(const Gemm& gemm, double rate) const;
+  // `beside`: bytes that pass memory while no product is computed.
+  [[nodiscard]] SimTime time_of(const Gemm& gemm, double rate, double beside = 0.0) const;
   // 1, or the share of the rate that is left where N or K is odd.
   [[nodiscard]] double alignment(const Gemm& gemm) const;
   // Bytes that are counted with elements of 16 bits, with those that elements have.
   [[nodiscard]] double in_elements(double bytes) const;
-  [[nodiscard]] double fused_flops(const AttentionShape& shape) const;
+  [[nodiscard]] double fused_flops(const AttentionShape& shape, const FusedKernel& kernel,
+                                   std::int64_t block_rows) const;
   [[nodiscard]] double fused_share(const AttentionShape& shape) const;
   [[nodiscard]] SimTime score_traffic(const AttentionShape& shape, double bytes) const;
 

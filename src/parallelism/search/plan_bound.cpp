@@ -59,7 +59,9 @@ class PlanBound {
       if (call.group == RankGroupKind::Tensor && !call.is_hidden) {
         const Bytes size = Bytes(call.elements) * call.element_bytes;
         const SimTime time = times_.collective(call.operation, tensor_ranks_, size) * call.times;
-        sum += job_.overlap.tensor ? scaled(time, job_.rates.overlapped_tensor) : time;
+        sum += job_.overlap.tensor && !call.is_waited_for
+                   ? scaled(time, job_.rates.overlapped_tensor)
+                   : time;
       }
     }
     return sum;

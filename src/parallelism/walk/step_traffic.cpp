@@ -218,6 +218,9 @@ PassCalls layer_calls(const Model& model, const ModelLayer& layer, const Paralle
   if (layer.feed_forward || layer.experts->shared) {
     add_tensor_block(hidden, plan, calls);
   }
+  for (GroupCall& call : calls.backward) {
+    call.is_waited_for = call.group == RankGroupKind::Tensor && software.waits_backward;
+  }
   if (layer.experts) {
     add_experts(model, *layer.experts, plan, calls);
   }

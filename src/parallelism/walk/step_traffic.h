@@ -31,6 +31,7 @@ struct GroupCall {
   // Runs beside a product that needs no more of it; costs no time of its own.
   bool is_hidden = false;
   bool is_beside_attention = false;  // Runs while attention to what is at hand does.
+  bool is_waited_for = false;        // Shows where other traffic of tensor ranks is overlapped.
 
   bool operator==(const GroupCall&) const = default;
 };

@@ -24,6 +24,7 @@ void attention_rate_fields(Fields& fields, AttentionRates& rates) {
   fields.evidence();
   fields.required("forward", rates.forward, kShare, "Share of the peak.");
   fields.required("backward", rates.backward, kShare, "Share of the peak.");
+  fields.optional("rows", rates.rows, Whole{1, 100'000}, "Queries of a block forward: 128.");
 }
 
 void generation_fields(Fields& fields, GenerationRates& rates) {
@@ -34,6 +35,8 @@ void generation_fields(Fields& fields, GenerationRates& rates) {
   fields.required("gemm_start", rates.gemm_start, kTime, "Start of each kernel.");
   fields.required("tile_prologue", rates.tile_prologue, Cited{Whole{0, 100'000}},
                   "Start and end of a tile, as elements of K.");
+  fields.required("partial_wave", rates.partial_wave, Cited{Number{0.0, 1.0}},
+                  "Share of what idles in the last wave of tiles that shows.");
   fields.required("misaligned", rates.misaligned, kShareOfPeak,
                   "Factor for N or K that is no multiple of 16.");
   fields.required("grouped_gemm", rates.grouped_gemm, kShareOfPeak,
@@ -50,8 +53,10 @@ void generation_fields(Fields& fields, GenerationRates& rates) {
     fields.required("fp8_cast", rates.fp8_cast, Cited{Number{0.0, kMaxFactor}},
                     "Factor on the bytes of casts, with `gemm_fp8`.");
   });
+  fields.optional("gemm_mxfp8", rates.gemm_mxfp8, kShareOfPeak,
+                  "Share of the FP8 peak in MXFP8, with `gemm_fp8`.");
   fields.optional("gemm_nvfp4", rates.gemm_nvfp4, kShareOfPeak,
-                  "Share of four times the 16-bit peak.");
+                  "Share of the FP4 peak, or of four times the 16-bit peak.");
   fields.optional("multiprocessors", rates.multiprocessors, Cited{Whole{1, 100'000}},
                   "Multiprocessors of a GPU that does not say.");
   fields.optional("measured_on", rates.measured_on, List{Whole{10, 999}},
@@ -96,6 +101,7 @@ void set_attention(const GpuModel& gpu, const GenerationRates& generation,
   }
   rates.attention_forward = kernel->second.forward * peak;
   rates.attention_backward = kernel->second.backward * peak;
+  rates.attention_rows = kernel->second.rows;
 }
 
 // Linear layers in fewer than 16 bits.
@@ -105,13 +111,17 @@ void set_linears(const GpuModel& gpu, const GenerationRates& generation, Precisi
   if (row.linear_share == nullptr) {
     return;
   }
-  const std::optional<double> share = generation.*row.linear_share;
+  std::optional<double> share = generation.*row.linear_share;
+  if (!share && precision == Precision::Mxfp8) {
+    share = generation.gemm_fp8;  // Where scales are applied beside the products, as on Hopper.
+  }
   if (!share) {
     throw ConfigError(
         fmt::format("precision {}: expected GPUs that have it, found {}", row.name, gpu.title));
   }
-  rates.peak = row.linear_peak.empty() ? row.linear_factor * rates.peak
-                                       : peak_of(gpu, std::string(row.linear_peak));
+  const std::string peak(row.linear_peak);
+  rates.peak = row.linear_factor > 0.0 && !gpu.peak.contains(peak) ? row.linear_factor * rates.peak
+                                                                   : peak_of(gpu, peak);
   rates.linear_rate = *share * rates.peak * sustained;
   rates.fp8_cast = row.cast == nullptr ? 0.0 : *(generation.*row.cast);
 }
@@ -156,6 +166,8 @@ void rate_fields(Fields& fields, GpuRates& rates) {
                   "Architectures of GPUs.");
   fields.required("devices", rates.devices, Named{Cited{kFactor}},
                   "GPUs, each with a factor on its rates.");
+  fields.optional("devices_16_bit", rates.devices_16_bit, Named{Cited{kFactor}},
+                  "GPUs, each with a further factor on products of 16 bits.");
 }
 
 bool GpuRates::are_measured(const GpuModel& gpu) const {
@@ -183,6 +195,7 @@ GpuRates GpuRates::without(const GpuModel& gpu) const {
   GpuRates others = *this;
   others.generations.erase(gpu.architecture);
   others.devices.erase(gpu.name);
+  others.devices_16_bit.erase(gpu.name);
   return others;
 }
 
@@ -191,12 +204,12 @@ GenerationRates GpuRates::mean() const {
   using Rates = GenerationRates;
   Rates mean = generations.begin()->second;
   for (double Rates::*const rate : std::initializer_list<double Rates::*>{
-           &Rates::gemm, &Rates::memory, &Rates::misaligned, &Rates::grouped_gemm,
-           &Rates::overlapped_tensor, &Rates::overlapped_data}) {
+           &Rates::gemm, &Rates::memory, &Rates::partial_wave, &Rates::misaligned,
+           &Rates::grouped_gemm, &Rates::overlapped_tensor, &Rates::overlapped_data}) {
     mean.*rate = *mean_of(generations, [&](const Rates& one) { return &(one.*rate); });
   }
   for (std::optional<double> Rates::*const rate :
-       {&Rates::gemm_fp8, &Rates::gemm_nvfp4, &Rates::fp8_cast}) {
+       {&Rates::gemm_fp8, &Rates::gemm_mxfp8, &Rates::gemm_nvfp4, &Rates::fp8_cast}) {
     mean.*rate = mean_of(generations, [&](const Rates& one) {
       return (one.*rate).has_value() ? &*(one.*rate) : nullptr;
     });
@@ -240,6 +253,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                                          : all.mean();
   const auto device = all.devices.find(gpu.base.empty() ? gpu.name : gpu.base);
   const double sustained = device == all.devices.end() ? 1.0 : device->second;
+  const auto wide = all.devices_16_bit.find(gpu.base.empty() ? gpu.name : gpu.base);
   const double peak = peak_of(gpu, std::string(row_of(precision).peak)) * sustained;
   const std::optional<int> multiprocessors = gpu.multiprocessors
                                                  ? std::optional<int>(gpu.multiprocessors->value)
@@ -262,7 +276,8 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   static_cast<KernelRates&>(rates) = generation;
   rates.host_layer = of_software(generation.host_layer);
   rates.host_collective = of_software(generation.host_collective);
-  rates.gemm_rate = generation.gemm * peak;
+  rates.gemm_rate =
+      generation.gemm * peak * (wide == all.devices_16_bit.end() ? 1.0 : wide->second);
   rates.linear_rate = rates.gemm_rate;
   rates.peak = peak / sustained;
   rates.multiprocessors = *multiprocessors;

@@ -24,12 +24,14 @@ namespace trainyard {
 struct AttentionRates {
   double forward = 0.0;
   double backward = 0.0;
+  std::int64_t rows = 128;  // Queries of one block of the kernel forward.
 };
 
 // Rates that each GPU of a generation has as the generation says.
 struct KernelRates {
   SimTime gemm_start;              // Start of each kernel.
   std::int64_t tile_prologue = 0;  // Start and end of a tile, as elements of K.
+  double partial_wave = 1.0;       // Share of a wave that its idle multiprocessors cost.
   double misaligned = 1.0;         // Where N or K is no multiple of 16.
   double grouped_gemm = 1.0;       // Factor for the products of experts in one kernel.
   SimTime host_layer;              // For the host to launch a layer forward.
@@ -40,10 +42,10 @@ struct KernelRates {
 
 // The rates of one generation, which is an architecture of the catalogue.
 struct GenerationRates : KernelRates {
-  double gemm = 0.0;                    // Share of the 16-bit peak of large products.
-  std::optional<double> gemm_fp8 = {};  // Share of the FP8 peak.
-  // Share of four times the 16-bit peak, casts included; parts with a higher FP4 peak do not reach
-  // it.
+  double gemm = 0.0;                      // Share of the 16-bit peak of large products.
+  std::optional<double> gemm_fp8 = {};    // Share of the FP8 peak.
+  std::optional<double> gemm_mxfp8 = {};  // The same with a scale for each 32 elements.
+  // Share of the FP4 peak, or of four times the 16-bit peak; casts included.
   std::optional<double> gemm_nvfp4 = {};
   std::map<std::string, AttentionRates> attention;  // Rates by kernel.
   double memory = 0.0;                              // Share of the memory bandwidth.
@@ -58,6 +60,8 @@ struct GenerationRates : KernelRates {
 struct GpuRates {
   std::map<std::string, GenerationRates> generations;
   std::map<std::string, double> devices;  // Factor on rates of computation, by GPU.
+  // A further factor on products of 16 bits, of parts whose clock falls less with them.
+  std::map<std::string, double> devices_16_bit;
 
   // Whether kernels of such a GPU were measured.
   [[nodiscard]] bool are_measured(const GpuModel& gpu) const;
@@ -88,7 +92,8 @@ struct ComputeRates : KernelRates {
   bool has_tensor_cores = true;
   double attention_forward = 0.0;   // FLOP/s.
   double attention_backward = 0.0;  // FLOP/s.
-  double memory_rate = 0.0;         // B/s.
+  std::int64_t attention_rows = 128;
+  double memory_rate = 0.0;  // B/s.
   double memory_bound = 1.0;
   bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
   double fp8_cast = 0.0;        // 0: none, as nothing is cast.

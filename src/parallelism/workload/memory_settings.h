@@ -46,8 +46,10 @@ struct MemorySettings {
   // Memory of a process: the CUDA context and the code of kernels. Hugging Face, "Model training
   // anatomy": 1343 MiB after the first kernel.
   Bytes context = mib(1343);
-  // Connections of a communicator that have buffers: channels x peers. Their sizes are NCCL's.
-  int connections = 32;
+  // Connections of a communicator that have buffers, whose sizes are NCCL's: of each of 24 channels
+  // (DGX A100) one of its ring and two of its tree, which bring data (src/transport/generic.cc and
+  // src/init.cc of NVIDIA/nccl connect all of them).
+  int connections = 72;
   // Memory that the caching allocator holds but cannot use, as a share of what comes and goes.
   double fragmentation = 0.10;
 };

@@ -18,15 +18,15 @@ constexpr std::array<PrecisionRow, kPrecisionCount> kPrecisions{
       .linear_peak = "fp8",
       .cast = &GenerationRates::fp8_cast,
       .harness = "gpu.gemm.fp8"},
-     // The rate of FP8: its finer scales cost no more than the casts.
      {.name = "mxfp8",
       .peak = "bf16",
-      .linear_share = &GenerationRates::gemm_fp8,
+      .linear_share = &GenerationRates::gemm_mxfp8,
       .linear_peak = "fp8",
       .cast = &GenerationRates::fp8_cast},
      {.name = "nvfp4",
       .peak = "bf16",
       .linear_share = &GenerationRates::gemm_nvfp4,
+      .linear_peak = "fp4",
       .linear_factor = 4.0},
      {.name = "tf32", .element_bytes = 4, .peak = "tf32"},
      {.name = "fp32", .element_bytes = 4, .peak = "fp32"}}};

@@ -29,8 +29,9 @@ struct PrecisionRow {
   std::string_view peak;  // Type of the catalogue whose peak products have.
   // Linear layers in fewer bits have a share of another peak, and casts beside them.
   std::optional<double> GenerationRates::*linear_share = nullptr;
-  std::string_view linear_peak = {};  // Empty: `linear_factor` times the peak of `peak`.
-  double linear_factor = 1.0;
+  std::string_view linear_peak = {};
+  // Of GPUs without that peak, so many times the peak of `peak`; 0: there is none.
+  double linear_factor = 0.0;
   std::optional<double> GenerationRates::*cast = nullptr;  // Includes the overhead of scales.
   std::string_view harness = {};  // The measurement of `trainyard calibrate` that fits its rate.
 };

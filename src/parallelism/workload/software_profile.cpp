@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, 2> kSelective{"attention", "products"};
 constexpr std::array<std::string_view, 2> kDispatches{"experts", "domains"};
 constexpr std::array<std::string_view, 3> kFull{"layer", "needed", "unprojected"};
 constexpr std::array<std::string_view, 3> kBuckets{"megatron", "pytorch", "deepspeed"};
+constexpr std::array<std::string_view, 2> kOverlapped{"all", "forward"};
 constexpr std::array<std::string_view, 2> kRings{"sent", "gathered"};
 
 }  // namespace
@@ -37,6 +38,8 @@ void software_fields(Fields& fields, SoftwareProfile& profile) {
   fields.required("scatter_gather", profile.scatter_gather, kCitedFlag,
                   "Tensor ranks send a part each to the next stage.");
   fields.required("overlap_tensor", profile.overlap_tensor, kCitedFlag, "Of tensor parallelism.");
+  fields.optional("overlapped_passes", profile.waits_backward, Cited{Choice{kOverlapped}},
+                  "Passes in which traffic of tensor ranks may be overlapped: all.");
   fields.required("overlap_data", profile.overlap_data, kCitedFlag, "Of data parallelism.");
   fields.required("overlap_pipeline", profile.overlap_pipeline, kCitedFlag,
                   "Of pipeline transfers.");

@@ -42,6 +42,8 @@ struct SoftwareProfile {
   BucketRule buckets = BucketRule::Megatron;
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
   bool overlap_tensor = false;
+  // Traffic of tensor ranks shows in backward passes, whether or not it is overlapped.
+  bool waits_backward = false;
   bool overlap_data = false;
   bool overlap_pipeline = false;
   bool overlap_expert = false;

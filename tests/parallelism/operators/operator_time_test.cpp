@@ -4,6 +4,8 @@
 
 #include "parallelism/operators/operator_time.h"
 
+#include <algorithm>
+
 #include "support/step_rates.h"
 
 namespace trainyard {
@@ -23,7 +25,7 @@ TEST_CASE("products take whole waves of tiles", "[operators]") {
   REQUIRE(operators.product({.m = 1024, .n = 128, .k = 16}) == waves(1, 16));
   REQUIRE(operators.product({.m = 1024, .n = 256, .k = 16}) == waves(2, 16));
   // Four products of one tile each fill the four multiprocessors as one of four.
-  REQUIRE(operators.grouped({.m = 256, .n = 128, .k = 16, .count = 4}) == waves(1, 16));
+  REQUIRE(operators.product({.m = 256, .n = 128, .k = 16, .count = 4}) == waves(1, 16));
   REQUIRE(operators.product({.m = 0, .n = 128, .k = 16}) == SimTime());
 }
 
@@ -52,28 +54,78 @@ TEST_CASE("a product is not faster than its operands pass memory", "[operators]"
   REQUIRE(operators.product({.m = 2, .n = 16, .k = 16}) == seconds(2 * 16 + 16 * 16 + 2 * 16));
 }
 
-TEST_CASE("fused attention does what the mask leaves, backward two and a half times",
-          "[operators]") {
-  const OperatorTimes operators(unit_rates());
+TEST_CASE("idle multiprocessors of the last wave cost a share of their time", "[operators]") {
+  ComputeRates rates = unit_rates();
+  rates.partial_wave = 0.25;
+  const OperatorTimes operators(rates);
+  // Five tiles on four multiprocessors: 1.25 waves of work, and a quarter of what is idle.
+  REQUIRE(operators.product({.m = 1280, .n = 128, .k = 16}).seconds() ==
+          Approx((1.25 + 0.25 * 0.75) * waves(1, 16).seconds()));
+  // One wave is never less.
+  REQUIRE(operators.product({.m = 256, .n = 128, .k = 16}) == waves(1, 16));
+}
+
+TEST_CASE("weights of experts come from memory beside their products", "[operators]") {
+  ComputeRates rates = unit_rates();
+  rates.memory_rate = 1e6;
+  const OperatorTimes operators(rates);
+  const double weights = 4.0 * 16.0 * 128.0;
+  REQUIRE(operators.grouped({.m = 256, .n = 128, .k = 16, .count = 4}, weights) ==
+          waves(1, 16) + operators.memory(2.0 * weights));
+  REQUIRE(operators.product({.m = 256, .n = 128, .k = 16, .count = 4}) == waves(1, 16));
+}
+
+namespace {
+
+// Operations of all blocks of a causal kernel, one by one: each sees the keys before its last row.
+struct Blocks {
+  double all = 0.0;
+  double longest = 0.0;
+};
+
+Blocks causal_blocks(std::int64_t heads, std::int64_t keys, std::int64_t rows, double start,
+                     double of_score) {
+  Blocks blocks;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t end = rows; end <= keys; end += rows) {
+      const double work = static_cast<double>(rows) * (static_cast<double>(end) + start) * of_score;
+      blocks.all += work;
+      blocks.longest = std::max(blocks.longest, work);
+    }
+  }
+  return blocks;
+}
+
+}  // namespace
+
+TEST_CASE("fused attention takes its blocks and waits for the last ones", "[operators]") {
+  const OperatorTimes operators(unit_rates());  // Four multiprocessors.
   AttentionShape shape{.sequences = 2,
                        .heads = 3,
                        .queries = 4096,
                        .keys = 4096,
                        .query_size = 128,
                        .value_size = 128};
-  const std::int64_t all = std::int64_t{2} * 3 * 4096 * 4096 * 2 * 256;
-  REQUIRE(operators.attention_forward(shape) == nanoseconds(all / 2));
-  REQUIRE(operators.attention_backward(shape) == nanoseconds(all / 4 * 5));
-  shape.window_share = 0.25;
-  REQUIRE(operators.attention_forward(shape) == nanoseconds(all / 8));
-  shape.window_share = 1.0;
-  shape.is_causal = false;
-  REQUIRE(operators.attention_forward(shape) == nanoseconds(all));
-  // Short sequences and small heads fill the GPU less.
-  shape.queries = 512;
-  shape.keys = 512;
+  const Blocks forward = causal_blocks(6, 4096, 128, 128.0, 512.0);
+  const Blocks backward = causal_blocks(6, 4096, 128, 256.0, 512.0);
   REQUIRE(operators.attention_forward(shape).seconds() ==
-          Approx(static_cast<double>(all / 64) / 0.5 / 1e9));
+          Approx((forward.all + 4.0 * forward.longest) / 1e9));
+  REQUIRE(operators.attention_backward(shape).seconds() ==
+          Approx(2.5 * (backward.all + 0.4 * 4.0 * backward.longest) / 1e9));
+  // Heads of 192 are slow backward.
+  AttentionShape wide = shape;
+  wide.query_size = 192;
+  REQUIRE(operators.attention_backward(wide).seconds() ==
+          Approx(1.25 * 320.0 / 256.0 * operators.attention_backward(shape).seconds()));
+  // Without a mask each query sees all keys.
+  shape.is_causal = false;
+  const double row = 512.0 * (4096.0 + 128.0);
+  REQUIRE(operators.attention_forward(shape).seconds() ==
+          Approx(row * (6.0 * 4096.0 + 4.0 * 128.0) / 1e9));
+  // A window leaves a quarter of the keys.
+  shape.window_share = 0.25;
+  REQUIRE(operators.attention_forward(shape).seconds() ==
+          Approx(512.0 * (1024.0 + 128.0) * (6.0 * 4096.0 + 4.0 * 128.0) / 1e9));
 }
 
 TEST_CASE("unfused attention is two products and what its scores pass through memory",

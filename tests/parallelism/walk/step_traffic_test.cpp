@@ -97,6 +97,20 @@ TEST_CASE("tensor ranks send 8 b s h (t - 1) / t for a layer and micro-batch", "
   });
 }
 
+TEST_CASE("software may overlap tensor traffic of forward passes alone", "[traffic-volume]") {
+  SoftwareProfile software;
+  software.waits_backward = true;
+  for_random_cases([&](const Case& one, RandomStream&) {
+    const PassCalls calls = layer_calls(one.model, one.model.layers[0], one.plan, software);
+    for (const GroupCall& call : calls.forward) {
+      REQUIRE_FALSE(call.is_waited_for);
+    }
+    for (const GroupCall& call : calls.backward) {
+      REQUIRE(call.is_waited_for == (call.group == RankGroupKind::Tensor));
+    }
+  });
+}
+
 TEST_CASE("context ranks pass keys and values round, or exchange heads", "[traffic-volume]") {
   for_random_cases([](Case one, RandomStream&) {
     // Of all tokens of the sequence, and of this tensor rank's heads.

@@ -54,7 +54,34 @@ TEST_CASE("a part with more power than its generation is faster at products alon
   REQUIRE(gb300.memory_rate == gb200.memory_rate);
 }
 
-TEST_CASE("FP4 layers count from four times the 16-bit peak, with their casts", "[rates]") {
+TEST_CASE("a part may be faster at products of 16 bits than its generation, not at others",
+          "[rates]") {
+  GpuRates rates = shipped_rates();
+  const GpuModel& gpu = shipped_catalogue().gpus().at("GB200");
+  const auto of = [&](Precision precision) {
+    return compute_rates(gpu, rates, shipped_software("nemo"), precision);
+  };
+  rates.devices_16_bit.erase("GB200");
+  const double wide = of(Precision::Bf16).gemm_rate;
+  const double narrow = of(Precision::Fp8).linear_rate;
+  const double attention = of(Precision::Bf16).attention_forward;
+  rates.devices_16_bit["GB200"] = 1.25;
+  REQUIRE(of(Precision::Bf16).gemm_rate == Approx(1.25 * wide));
+  REQUIRE(of(Precision::Bf16).linear_rate == Approx(1.25 * wide));
+  REQUIRE(of(Precision::Fp8).gemm_rate == Approx(1.25 * wide));  // The head.
+  REQUIRE(of(Precision::Fp8).linear_rate == narrow);
+  REQUIRE(of(Precision::Bf16).attention_forward == attention);
+  REQUIRE_FALSE(rates.without(gpu).devices_16_bit.contains("GB200"));
+}
+
+TEST_CASE("FP4 layers count from the FP4 peak, or four times that of 16 bits", "[rates]") {
+  const double share = shipped_generation("blackwell").gemm_nvfp4.value();
+  const ComputeRates gb300 = shipped_compute("GB300", "nemo", Precision::Nvfp4);
+  REQUIRE(gb300.linear_rate == Approx(share * 15000e12 * shipped_rates().devices.at("GB300")));
+  REQUIRE(gb300.peak == Approx(15000e12));
+  // Sources do not agree on the FP4 peak of B300, so that the catalogue has none.
+  const ComputeRates b300 = shipped_compute("B300", "nemo", Precision::Nvfp4);
+  REQUIRE(b300.peak == Approx(9000e12));
   const ComputeRates b200 = shipped_compute("B200", "nemo", Precision::Nvfp4);
   REQUIRE(b200.linear_rate == Approx(shipped_generation("blackwell").gemm_nvfp4.value() * 9000e12));
   REQUIRE(b200.peak == Approx(9000e12));
