@@ -59,6 +59,7 @@ struct Request {
   std::filesystem::path cases;
   std::vector<std::string> only;
   std::optional<std::filesystem::path> budgets;  // None: nothing to hold the errors against.
+  Budgets recorded = {};                         // Those of the file, if it is there.
   bool is_own = false;                           // Cases of the project, not of the user.
   bool record = false;
   bool refit = false;
@@ -120,6 +121,10 @@ Request read_request(const OptionReader& reader) {
                          : (project_folder() / "validation/cases/nccl").lexically_normal();
   request.budgets = read_budgets_option(reader, request);
   // Not after minutes of work.
+  std::error_code ignored;
+  if (request.budgets && (!request.record || std::filesystem::exists(*request.budgets, ignored))) {
+    request.recorded = load_budgets(*request.budgets);
+  }
   if (request.record) {
     check_writable("record-budgets", *request.budgets);
   }
@@ -203,15 +208,10 @@ void hold_against_budgets(const Request& request, const Budgets& seen, Report& r
                                            : "no budgets are recorded for these cases");
     return;
   }
-  std::error_code ignored;
-  Budgets budgets;
-  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
-    budgets = load_budgets(*request.budgets);
-  }
-  report.exceeded = exceeded_budgets(seen, budgets);
+  report.exceeded = exceeded_budgets(seen, request.recorded);
   if (request.record) {
     write_file(*request.budgets,
-               schema_line("budgets", *request.budgets) + to_yaml(lowered(seen, budgets)));
+               schema_line("budgets", *request.budgets) + to_yaml(lowered(seen, request.recorded)));
   }
 }
 
