@@ -189,6 +189,9 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
   if (wire.transport == Transport::Network) {
     const NetworkProfile& plugin = network(wire.sender.nic);
     connection.proxied = true;
+    // Eight steps of the sender, free when the message is there, and eight of the receiver
+    // (src/transport/net.cc: sendProxyProgress, recvProxyProgress).
+    connection.slots = 2 * plan.slots;
     connection.latency = plugin.latency[plan.protocol] + wire.latency + plan.extra_latency;
     connection.credit_latency = wire.latency;
     connection.sending_host = static_cast<std::uint32_t>(plan.sender);
