@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "nccl/tuning/chunking.h"
+#include "nccl/tuning/rccl_tuning.h"
 #include "nccl/tuning/tuning_constants.h"
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
@@ -34,8 +35,9 @@ class Model {
   Model(const Communicator& input, const Environment& environment)
       : input_(input),
         environment_(environment),
-        constants_(tuning_constants(input.version)),
         generation_(gpu_generation(input.min_compute_capability)),
+        constants_(generation_.is_amd() ? rccl_constants(input.aligned.rccl_model)
+                                        : tuning_constants(input.version)),
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
 
@@ -73,6 +75,7 @@ class Model {
         return input_.aligned.collnet_chain;
       case Algorithm::Nvls:
       case Algorithm::NvlsTree:
+      case Algorithm::AllPairs:
         break;
     }
     return input_.aligned.nvls;
@@ -81,6 +84,9 @@ class Model {
   // Returns false for what NCCL passes over, so that its latency too is zero.
   [[nodiscard]] bool exists(Function function, Algorithm algorithm, Protocol protocol,
                             const Graph& graph) const {
+    if (generation_.is_amd() && rccl_share(input_, function, algorithm, protocol) == 0.0F) {
+      return false;
+    }
     if (algorithm == Algorithm::Ring) {
       return true;
     }
@@ -125,6 +131,8 @@ class Model {
       case Algorithm::Ring:
       case Algorithm::Pat:
         return true;
+      case Algorithm::AllPairs:
+        return false;
       case Algorithm::CollNetChain:
         return collnet() && protocol == Protocol::Simple;
       case Algorithm::CollNetDirect:
@@ -141,6 +149,9 @@ class Model {
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
+    if (generation_.is_amd()) {
+      return rccl_has_ll128(generation_, graph, environment_);
+    }
     const bool far = generation_.mixes_ll128 && environment_.ll128_c2c;
     return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
            graph.type_intra <= PathType::Nvb &&
@@ -155,6 +166,9 @@ class Model {
     const float one =
         narrow(input_.nodes <= 2 || uses_collnet(algorithm) ? graph.bw_intra : graph.bw_inter);
     const float bus = static_cast<float>(graph.channel_count) * one;
+    if (generation_.is_amd()) {
+      return bus * rccl_share(input_, function, algorithm, protocol);
+    }
     switch (algorithm) {
       case Algorithm::Tree:
         return tree(protocol, graph, bus);
@@ -168,6 +182,7 @@ class Model {
       case Algorithm::CollNetDirect:
         return collnet_direct(function, graph, bus);
       case Algorithm::CollNetChain:
+      case Algorithm::AllPairs:
         break;
     }
     return bus;
@@ -281,6 +296,7 @@ class Model {
       case Algorithm::NvlsTree:
         return base + intra + 2.0F * levels * inter;
       case Algorithm::Pat:
+      case Algorithm::AllPairs:
         break;
     }
     return narrow(base + levels * (inter / 3.5) + 2.8 * input_.ranks);
@@ -315,8 +331,8 @@ class Model {
 
   const Communicator& input_;
   const Environment& environment_;
-  const TuningConstants& constants_;
   const GpuGeneration& generation_;
+  const TuningConstants& constants_;
   std::size_t scale_;
   float ppn_;
 };
@@ -335,6 +351,10 @@ void set_threads(const Communicator& input, const Environment& environment, Tuni
   const int ll128 = environment.ll128_threads.value_or(kMax);
   const Graph& ring = input.aligned.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
+  if (gpu_generation(input.min_compute_capability).is_amd()) {
+    table.max_threads.fill({kRcclThreads, kRcclThreads, kRcclThreads});
+    return;
+  }
   table.max_threads[at(Algorithm::Tree)] = {all, ll128, all};
   table.max_threads[at(Algorithm::Ring)] = {
       all, ll128, environment.threads.value_or(slow ? kSlow : kMaxSimple)};
@@ -400,15 +420,17 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
   }
   const std::int64_t size = bytes.count();
   const int log_size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size) >> 6U)) - 1;
-  if (corrected(communicator, function, algorithm, log_size)) {
+  const GpuGeneration& generation = gpu_generation(communicator.min_compute_capability);
+  if (generation.is_amd()) {
+    bandwidth *= rccl_factor(communicator, algorithm, protocol, log_size);
+  } else if (corrected(communicator, function, algorithm, log_size)) {
     bandwidth *= tree_correction(protocol)[static_cast<std::size_t>(log_size)];
   }
   const bool ring = algorithm == Algorithm::Ring;
-  if (ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
+  if (!generation.is_amd() && ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
       function == Function::AllReduce &&
       size / (static_cast<std::int64_t>(communicator.channels) * communicator.ranks) >= 64) {
-    latency =
-        narrow(latency * gpu_generation(communicator.min_compute_capability).ring_latency_factor);
+    latency = narrow(latency * generation.ring_latency_factor);
   }
   constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
   const int times = ring ? operations : divide_up(operations, kMaxCollectivesPerBatch);
