@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "nccl/machine/job_nodes.h"
 #include "parallelism/lowering/step_graph.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "parallelism/workload/workload.h"
@@ -30,12 +31,12 @@ void use_gpus(Cluster& cluster, const TrainingRun& run) {
 // group below a PCIe switch takes the first of two NICs there (nccl/machine/machine.cpp).
 constexpr nccl::Version kMeasuredVersion = nccl::Version::V2_28;
 
-// NCCL, where it runs: plain rings stand in for it on GPUs that are not NVIDIA's, as in
+// NCCL or RCCL, where they run: plain rings stand in for what other GPUs have, as in
 // `trainyard step`.
 std::optional<ClusterTimes::Nccl> runtime_on(const Cluster& cluster,
                                              const StepConstants& constants) {
   for (const GpuModel* const gpu : gpu_kinds(cluster).models) {
-    if (!gpu->compute_capability) {
+    if (!nccl::library_of(*gpu)) {
       return std::nullopt;
     }
   }

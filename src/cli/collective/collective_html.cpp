@@ -53,9 +53,9 @@ std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
       point.band = std::make_pair(bus_bandwidth(row, row.interval->high),
                                   bus_bandwidth(row, row.interval->low));
     }
-    curve(several                    ? way
-          : report.runtime == "nccl" ? "NCCL's choice"
-                                     : way)
+    curve(several                     ? way
+          : report.runtime != "plain" ? "NCCL's choice"
+                                      : way)
         .points.push_back(std::move(point));
     if (row.measured && row.measured->time > SimTime()) {
       curve("measured")

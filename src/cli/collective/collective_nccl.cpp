@@ -339,8 +339,8 @@ void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
 
 void add_runtime_notes(const CollectiveRequest& request, std::vector<std::string>& notes) {
   notes.push_back(
-      fmt::format("nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in {}",
-                  to_string(*request.runtime.nccl),
+      fmt::format("{} runtime: {} with the speeds of kernels, transports and hosts in {}",
+                  request.runtime.name(), request.runtime.library(),
                   request.inputs.profile.value_or("configs/nccl/profile.yaml")));
   notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
   const nccl::LaunchMode& mode = request.nccl->mode;

@@ -147,7 +147,7 @@ NcclOptions read_nccl_variables(const OptionReader& reader, std::string_view top
 
 Options nccl_run_options() {
   return with_needs(
-      "runtime=nccl",
+      "runtime=nccl|rccl",
       joined({Options{{"proto", "LIST",
                        "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,simple"}},
               nccl_variables(),

@@ -8,18 +8,27 @@
 
 #include "cli/common/common.h"
 #include "cli/common/inputs.h"
+#include "nccl/machine/job_nodes.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
+namespace {
+
+constexpr std::string_view kLibraries = "runtime=nccl|rccl";
+
+}  // namespace
 
 std::string Runtime::engine_name() const {
   return engine ? std::string(to_string(*engine)) : "";
 }
 
+std::string Runtime::library() const {
+  return is_rccl ? "RCCL" : fmt::format("NCCL {}", nccl::to_string(*nccl));
+}
+
 std::string Runtime::how() const {
-  return nccl ? fmt::format("as NCCL {} would by its event model", nccl::to_string(*nccl))
-              : "as plain rings";
+  return nccl ? fmt::format("as {} would by its event model", library()) : "as plain rings";
 }
 
 void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const {
@@ -39,9 +48,9 @@ Options runtime_options() {
   version.traits.needs = "runtime=nccl";
   return {{"runtime",
            "NAME",
-           "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
-           "latencies only",
-           {.choices = "nccl|plain"}},
+           "of collectives: nccl (the default), as NCCL chooses and runs them; rccl (that of AMD's "
+           "GPUs); plain, links and latencies only",
+           {.choices = "nccl|rccl|plain"}},
           {"fidelity",
            "NAME",
            "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
@@ -54,7 +63,7 @@ Options runtime_options() {
           {"profile",
            "FILE",
            "nccl: constants of the event model, as trainyard calibrate writes them",
-           {.role = Role::Input, .needs = "runtime=nccl"}}};
+           {.role = Role::Input, .needs = kLibraries}}};
 }
 
 std::optional<Fidelity> read_engine(const OptionReader& reader) {
@@ -92,29 +101,49 @@ void check_sharing(const Runtime& runtime) {
   }
 }
 
+namespace {
+
+// None where the cluster cannot be read.
+std::vector<GpuModel> gpus_of(const OptionReader& reader) {
+  try {
+    const InputNames names = read_input_names(reader);
+    return kinds_of_gpus(find_config("clusters", names.cluster), load_default_catalogue(),
+                         names.overrides);
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 void assume_runtime(OptionReader& reader) {
   const std::vector<std::string_view> needed{"runtime", "cluster"};
   const bool has_both = std::ranges::all_of(
       needed, [&](std::string_view name) { return reader.command().find(name) != nullptr; });
   const bool asks_for_nccl = std::ranges::any_of(reader.command().options, [&](const Option& row) {
-    return row.traits.needs == "runtime=nccl" && reader.given(row.name);
+    return (row.traits.needs == kLibraries || row.traits.needs == "runtime=nccl") &&
+           reader.given(row.name);
   });
-  if (!has_both || reader.given("runtime") || !reader.given("cluster") || asks_for_nccl) {
+  if (!has_both || !reader.given("cluster") || reader.chosen("runtime") == "plain") {
     return;
   }
-  try {
-    const InputNames names = read_input_names(reader);
-    for (const GpuModel& gpu : kinds_of_gpus(find_config("clusters", names.cluster),
-                                             load_default_catalogue(), names.overrides)) {
-      if (!gpu.compute_capability) {
-        reader.assume("runtime", "plain",
-                      fmt::format("runtime plain, rings of links and latencies only: NCCL does not "
-                                  "run on {}, and what does is not modelled",
-                                  gpu.title));
-        return;
-      }
+  for (const GpuModel& gpu : gpus_of(reader)) {
+    const std::optional<std::string_view> library = nccl::library_of(gpu);
+    if (library == reader.chosen("runtime")) {
+      continue;
     }
-  } catch (const ConfigError&) {
+    if (library && reader.given("runtime")) {
+      fail_option("runtime", fmt::format("{} or plain for {}", *library, gpu.title),
+                  reader.chosen("runtime"));
+    }
+    if (library) {
+      reader.assume("runtime", std::string(*library), "");
+    } else if (!reader.given("runtime") && !asks_for_nccl) {
+      reader.assume("runtime", "plain",
+                    fmt::format("runtime plain, rings of links and latencies only: NCCL does not "
+                                "run on {}, and what does is not modelled",
+                                gpu.title));
+    }
     return;
   }
 }
@@ -124,8 +153,9 @@ Runtime read_runtime(const OptionReader& reader) {
   if (!reader.reason("runtime").empty()) {
     runtime.notes.push_back(reader.reason("runtime"));
   }
-  if (reader.word("runtime") == "nccl") {
+  if (reader.word("runtime") != "plain") {
     runtime.nccl = read_nccl_version(reader, runtime.notes);
+    runtime.is_rccl = reader.word("runtime") == "rccl";
   }
   runtime.engine = read_engine(reader);
   runtime.shares_network =

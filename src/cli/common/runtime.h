@@ -21,14 +21,19 @@ struct Runtime {
   // The release of NCCL, whose event model times its choices; nothing: plain, links and latencies
   // alone.
   std::optional<nccl::Version> nccl = nccl::kNewestVersion;
+  bool is_rccl = false;  // AMD's, which is planned by its own rules.
   // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
   bool shares_network = false;          // All groups of a step are on one network at once.
   std::vector<std::string> notes = {};  // Remarks on the release for readers of results.
 
-  // "nccl" or "plain".
-  [[nodiscard]] std::string_view name() const { return nccl ? "nccl" : "plain"; }
+  // "nccl", "rccl" or "plain".
+  [[nodiscard]] std::string_view name() const {
+    return !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
+  }
+  // "NCCL 2.30.7" or "RCCL".
+  [[nodiscard]] std::string library() const;
   // "flow", ...; empty without an engine.
   [[nodiscard]] std::string engine_name() const;
   // The engine of what is not NCCL's: flow, unless there is another.
@@ -44,8 +49,9 @@ struct Runtime {
 // Throws ConfigError. Reads --traffic where the command has it.
 [[nodiscard]] Runtime read_runtime(const OptionReader& reader);
 
-// Where the GPUs of the cluster are not NVIDIA's, on which alone NCCL runs, and no option says
-// otherwise: plain. Mistakes in the cluster are left to who builds it.
+// Where no option says otherwise: the library of the cluster's GPUs, or plain where it is not
+// modelled. Throws ConfigError for a library that does not run on them. Mistakes in the cluster are
+// left to who builds it.
 void assume_runtime(OptionReader& reader);
 
 // Refuses traffic on one network of what does not share one. Throws ConfigError.

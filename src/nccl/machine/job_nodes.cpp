@@ -15,9 +15,11 @@
 
 #include "nccl/machine/gpu_ranks.h"
 #include "nccl/machine/nic_groups.h"
+#include "nccl/types/gpu_generation.h"
 #include "sim/config_error.h"
 #include "sim/ids.h"
 #include "topology/cluster/server_kinds.h"
+#include "topology/exchange/import_parts.h"
 #include "topology/exchange/server_export.h"
 #include "topology/graph/switch_graph.h"
 
@@ -210,6 +212,15 @@ NcclSystem system_of(const Cluster& cluster, const ServerKinds& kinds, ServerId 
 }
 
 }  // namespace
+
+std::optional<std::string_view> library_of(const GpuModel& gpu) {
+  if (gpu.compute_capability) {
+    return "nccl";
+  }
+  const std::optional<std::string> gcn = gcn_of(gpu.architecture);
+  return gcn && amd_generation(*gcn) != nullptr ? std::optional<std::string_view>("rccl")
+                                                : std::nullopt;
+}
 
 JobNodes job_nodes(const Cluster& cluster, Domains domains) {
   const SwitchGraph graph(cluster.topology);

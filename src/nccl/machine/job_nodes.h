@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "hw/parts/catalogue.h"
@@ -11,6 +12,9 @@
 #include "topology/exchange/nccl_xml.h"
 
 namespace trainyard::nccl {
+
+// The library that runs collectives on a GPU, "nccl" or "rccl"; nothing where it is not modelled.
+[[nodiscard]] std::optional<std::string_view> library_of(const GpuModel& gpu);
 
 struct JobNodes {
   // The topology files of the hosts of one node: several where an NVLink domain joins them.

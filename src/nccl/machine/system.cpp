@@ -192,26 +192,34 @@ class SystemBuilder {
     connect_both(vertex, parent, EdgeKind::Pci, bandwidth);
   }
 
+  static const GpuGeneration& generation_of(const NcclGpu& gpu, const std::string& busid) {
+    const std::string place = "the server: " + at(gpu.place);
+    if (gpu.gcn) {
+      if (const GpuGeneration* const known = amd_generation(*gpu.gcn)) {
+        return *known;
+      }
+      throw ConfigError(fmt::format(
+          "{}expected a GPU whose rules in RCCL are known: gfx90a, gfx942 or gfx950; found {}; "
+          "--runtime plain takes any",
+          place, *gpu.gcn));
+    }
+    if (!gpu.sm) {
+      throw ConfigError(
+          fmt::format("{}expected NVIDIA GPUs with the attribute sm, or AMD's with gcn, at {} "
+                      "found none; --runtime plain takes any",
+                      place, busid));
+    }
+    return gpu_generation(*gpu.sm, place);
+  }
+
   std::optional<int> add_device(const NcclPci& pci) {
     std::optional<int> device;
     for (const NcclGpu& gpu : pci.gpus) {
-      if (gpu.gcn || gpu.arch || !gpu.xgmis.empty()) {
-        throw ConfigError(fmt::format(
-            "the server: {}expected NVIDIA GPUs, whose NCCL is modelled, found one of AMD (RCCL); "
-            "--runtime plain takes any",
-            at(gpu.place)));
-      }
-      if (!gpu.sm) {
-        throw ConfigError(
-            fmt::format("the server: {}expected NVIDIA GPUs with the attribute sm, at {} "
-                        "found none; --runtime plain takes any",
-                        at(gpu.place), pci.busid));
-      }
       const auto rank = new_rank_.find(rank_of_.at(&gpu));
       if (rank == new_rank_.end()) {
         continue;
       }
-      const GpuGeneration& generation = gpu_generation(*gpu.sm, "the server: " + at(gpu.place));
+      const GpuGeneration& generation = generation_of(gpu, pci.busid);
       if (!device) {
         device = add_vertex(VertexKind::Device, static_cast<int>(system_.devices.size()));
         system_.devices.push_back(*device);
@@ -304,9 +312,11 @@ class SystemBuilder {
   }
 
   void add_nvlinks(const NvLinks& links) {
-    for (const NcclGpuLink& link : links.gpu->nvlinks) {
+    for (const NcclGpuLink& link :
+         links.gpu->xgmis.empty() ? links.gpu->nvlinks : links.gpu->xgmis) {
       const float bandwidth = static_cast<float>(link.count) * links.rate;
-      if (link.tclass.starts_with("0x03")) {
+      // AMD's are processing accelerators.
+      if (link.tclass.starts_with("0x03") || link.tclass.starts_with("0x12")) {
         // A target that takes no part is as good as none.
         const auto peer = device_of_bus_id_.find({links.host, lower_case(link.target)});
         if (peer != device_of_bus_id_.end()) {

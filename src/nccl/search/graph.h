@@ -44,6 +44,11 @@ struct GraphSet {
   Graph nvls = {};
   Graph collnet_chain = {};
   Graph collnet_direct = {};
+  // RCCL alone: the row of its tuning models, and what machines have that it knows
+  // (rccl_topologies.h): schedules of MSCCL, and that every second node turns its rings round.
+  int rccl_model = 0;
+  bool has_msccl = false;
+  bool alternates = false;
 
   friend bool operator==(const GraphSet&, const GraphSet&) = default;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/search/channel_search.h"
+#include "nccl/search/rccl_topologies.h"
 #include "nccl/types/release.h"
 #include "sim/ids.h"
 
@@ -395,10 +396,24 @@ bool may_use_nvls(const Machine& machine) {
          system.devices.size() == system.gpus.size();
 }
 
+// RCCL looks for no more than two rings among more than four GPUs on xGMI that it does not know
+// (ROCm/rccl, src/graph/search.cc: ncclTopoCompute, where such a machine counts as a 4P2H_ROME).
+int max_rings(const Machine& machine) {
+  const std::vector<Edge>& edges = machine.system().edges;
+  const bool is_unknown = machine.system().oldest().is_amd() && machine.net_count() == 0 &&
+                          machine.gpu_count() > 4 &&
+                          std::any_of(edges.begin(), edges.end(),
+                                      [](const Edge& edge) { return edge.kind == EdgeKind::Nvl; });
+  return is_unknown ? 2 : release(machine.options().version).max_channels / 2;
+}
+
 }  // namespace
 
 // init.cc: initTransportsRank.
 GraphSet search_graphs(const Machine& machine) {
+  if (std::optional<GraphSet> known = known_graphs(machine)) {
+    return *std::move(known);
+  }
   ChannelSearch channels(machine);
   GraphSearch search(machine, channels, find_bounds(machine));
   GraphSet graphs;
@@ -406,8 +421,7 @@ GraphSet search_graphs(const Machine& machine) {
     const Candidate candidate = search.search(request);
     return candidate.channels > 0 ? graph_of(machine, candidate) : Graph{};
   };
-  const int max_rings = release(machine.options().version).max_channels / 2;
-  graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = max_rings});
+  graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = max_rings(machine)});
   const int rings = graphs.ring.channel_count;
   graphs.tree =
       found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});

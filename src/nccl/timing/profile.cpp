@@ -53,6 +53,14 @@ void nvls_fields(Fields& fields, NvlsProfile& nvls) {
   fields.required("symmetric_base", nvls.symmetric_base, kTime, "Time in symmetric memory.");
 }
 
+void rccl_fields(Fields& fields, RcclProfile& rccl) {
+  fields.required("base", rccl.base, kTimes, "Start and end of a kernel.");
+  fields.required("latency", rccl.latency, kTimes, "From block to block over xGMI.");
+  fields.required("pairs_base", rccl.pairs_base, kTimes, "Start and end where all meet all.");
+  fields.required("pairs_ll_link", rccl.pairs_ll_link, kShare, "Share of a link there, LL.");
+  fields.required("pairs_link", rccl.pairs_link, kShare, "The same, Simple.");
+}
+
 void gpu_fields(Fields& fields, GpuProfile& gpu) {
   fields.required("simple_rate", gpu.simple_rate, kRate, "Rate of a block, Simple.");
   fields.required("simple_cost", gpu.simple_cost, kTime, "Cost of each slice.");
@@ -63,6 +71,7 @@ void gpu_fields(Fields& fields, GpuProfile& gpu) {
   fields.required("ll128_link", gpu.ll128_link, kShare, "Share of the rate of Simple on links.");
   fields.required("point_to_point_link", gpu.point_to_point_link, kShare, "The same of SendRecv.");
   fields.optional("nvls", gpu.nvls, Group{nvls_fields}, "NVLS.");
+  fields.optional("rccl", gpu.rccl, Group{rccl_fields}, "RCCL.");
 }
 
 void network_fields(Fields& fields, NetworkProfile& network) {

@@ -39,6 +39,17 @@ struct NvlsProfile {
   SimTime symmetric_base;  // Time of AllReduce in symmetric memory beside its bytes.
 };
 
+// GPUs that run RCCL: constants that are of all GPUs where NCCL runs, and those of calls in which
+// all ranks exchange with all others.
+struct RcclProfile {
+  ProtocolTimes base;     // Start and end of a kernel.
+  ProtocolTimes latency;  // Over xGMI, as Profile::nvlink.
+  ProtocolTimes pairs_base;
+  // Shares of the rate of a link that one phase gets.
+  double pairs_ll_link = 0.5;
+  double pairs_link = 1.0;
+};
+
 // The thread blocks of one generation of GPUs. Rates are of one block (channel).
 struct GpuProfile {
   Bandwidth simple_rate;  // Copy or reduce, 512 threads.
@@ -51,6 +62,7 @@ struct GpuProfile {
   double ll128_link = 1.0;
   double point_to_point_link = 1.0;
   std::optional<NvlsProfile> nvls = {};  // From Hopper on.
+  std::optional<RcclProfile> rccl = {};  // AMD's.
 };
 
 // A network plugin with its NICs.
@@ -73,9 +85,10 @@ struct LaunchProfile {
 // Names which constants of the event model the times of a machine rest on: those of a generation of
 // GPUs, of the links inside a server and of a network.
 struct MachineKind {
-  std::string gpu;       // As in Profile::gpus: "hopper"; of several the oldest.
-  std::string scale_up;  // "nvswitch", "nvlink" (mesh or bridge), "pcie"; "none": one GPU a node.
-  std::string network;   // As in Profile::networks: "rdma"; "none" on one node.
+  std::string gpu;  // As in Profile::gpus: "hopper"; of several the oldest.
+  std::string
+      scale_up;  // "nvswitch", "nvlink" (mesh or bridge), "xgmi", "pcie"; "none": one GPU a node.
+  std::string network;  // As in Profile::networks: "rdma"; "none" on one node.
 
   auto operator<=>(const MachineKind&) const = default;
 };

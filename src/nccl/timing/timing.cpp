@@ -136,7 +136,7 @@ MachineKind Timer::State::machine() const {
   for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
     const LinkKind of = topology.link(LinkId(link)).spec.kind;
     if (of == LinkKind::NvLink || of == LinkKind::Xgmi) {
-      kind.scale_up = "nvlink";
+      kind.scale_up = of == LinkKind::Xgmi ? "xgmi" : "nvlink";
     }
   }
   for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
@@ -151,7 +151,8 @@ std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol p
   std::vector<Bandwidth> rates;
   for (const Port& port : wiring.ports()) {
     double share = wire_share(protocol);
-    if (port.kind == LinkKind::NvLink && protocol == Protocol::LL128) {
+    if ((port.kind == LinkKind::NvLink || port.kind == LinkKind::Xgmi) &&
+        protocol == Protocol::LL128) {
       share = gpu.ll128_link;
     } else if (port.kind == LinkKind::Pcie && protocol == Protocol::LL) {
       share = profile.pcie_ll_rate;
@@ -208,7 +209,7 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
       own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
     }
   } else {
-    const ProtocolTimes& latency = wire.transport == Transport::NvLink ? profile.nvlink
+    const ProtocolTimes& latency = wire.transport == Transport::NvLink ? gpu_link_latency()
                                    : wire.transport == Transport::Pcie ? profile.pcie
                                                                        : profile.host;
     connection.latency = latency[plan.protocol] + profile.nvswitch * wire.switches;
@@ -310,11 +311,11 @@ Timing Timer::collective(const CallPlan& plan) {
   Timing timing;
   switch (plan.algorithm) {
     case Algorithm::Ring:
-      timing.device = state.profile.ring_base[plan.protocol];
+      timing.device = state.base_of(state.profile.ring_base)[plan.protocol];
       timing.device += is_rooted(plan.function) ? state.chain(plan) : state.ring(plan);
       break;
     case Algorithm::Tree:
-      timing.device = state.profile.tree_base[plan.protocol] + state.tree(plan);
+      timing.device = state.base_of(state.profile.tree_base)[plan.protocol] + state.tree(plan);
       break;
     case Algorithm::Nvls:
       timing.device = state.nvls(plan);
@@ -324,6 +325,9 @@ Timing Timer::collective(const CallPlan& plan) {
       break;
     case Algorithm::Pat:
       timing.device = state.pat(plan);
+      break;
+    case Algorithm::AllPairs:
+      timing.device = state.all_pairs(plan);
       break;
     case Algorithm::CollNetDirect:
       timing.device = state.collnet_direct(plan);

@@ -44,6 +44,18 @@ Bandwidth Timer::State::scale_up_rate() {
   return rate;
 }
 
+// In a full mesh each peer is at the end of a link of its own.
+Bandwidth Timer::State::rate_to_peers(int peers) {
+  const Bandwidth one = scale_up_rate();
+  for (int peer = 1; peer <= peers; ++peer) {
+    const Wire wire = complete.connect({.to = peer});
+    if (wire.transport != Transport::NvLink || wire.switches > 0 || wire.ports.size() != 1) {
+      return one;
+    }
+  }
+  return Bandwidth(one.bits_per_second() * peers);
+}
+
 // The sum of their max-min shares: each NIC once, however many ranks use it, and no more than PCIe
 // and links between sockets carry.
 Bandwidth Timer::State::rate_together(const std::vector<Wire>& wires) const {

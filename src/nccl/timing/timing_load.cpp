@@ -183,6 +183,22 @@ std::vector<std::vector<NodeFlow>> Timer::State::tree_flows() const {
   return flows;
 }
 
+// A part to each other rank, and of sums one back.
+std::vector<NodeFlow> Timer::State::pair_flows(const CallPlan& plan) const {
+  const int ranks = communicator.ranks;
+  const Bytes of_pair =
+      plan.function == Function::AllReduce ? Bytes(2 * plan.bytes.count() / ranks) : plan.bytes;
+  std::vector<NodeFlow> flows;
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (from != to) {
+        flows.push_back({.from = from, .to = to, .bytes = of_pair, .is_pair = true});
+      }
+    }
+  }
+  return flows;
+}
+
 std::vector<Load> Timer::State::loads(const std::vector<std::vector<NodeFlow>>& flows,
                                       LinkShares shares, ConnectionLoads& connections) {
   std::vector<Load> loads;
@@ -211,6 +227,8 @@ std::vector<std::vector<NodeFlow>> Timer::State::flows_of(const CallPlan& plan) 
       return {nvls_tree_flows(plan)};
     case Algorithm::Pat:
       return {pat_flows(plan)};
+    case Algorithm::AllPairs:
+      return {pair_flows(plan)};
     case Algorithm::CollNetDirect:
     case Algorithm::CollNetChain:
     case Algorithm::Nvls:

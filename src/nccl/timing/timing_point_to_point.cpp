@@ -79,9 +79,10 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
       host += plugin.host_cost *
               (2 * peers * std::max<std::int64_t>(1, chunks_of(work.bytes, plan.chunk)));
     } else {
-      const Bandwidth link = scale_up_rate().scaled(gpu.point_to_point_link * (simple ? 1.0 : 0.5));
+      const Bandwidth link =
+          rate_to_peers(peers).scaled(gpu.point_to_point_link * (simple ? 1.0 : 0.5));
       ports = std::max(ports, transfer_time(work.bytes * peers, link));
-      way = std::max(way, profile.nvlink[plan.protocol] + drain);
+      way = std::max(way, gpu_link_latency()[plan.protocol] + drain);
     }
   };
   add(work.near_peers, false);
@@ -91,8 +92,23 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     const Bytes on_wire = protocol == Protocol::LL ? work.bytes * 2 : work.bytes;
     ports = std::max(ports, transfer_time(on_wire, rate->scaled(limits.share)));
   }
-  return profile.ring_base[protocol] + profile.per_channel * communicator.p2p_channels + way +
-         std::max({blocks, ports, host});
+  return base_of(profile.ring_base)[protocol] + profile.per_channel * communicator.p2p_channels +
+         way + std::max({blocks, ports, host});
+}
+
+// Every rank sends a part to each other one, and where it has been summed up there gets the sums
+// of the other parts: two phases, in which all links of a mesh are in use both ways.
+SimTime Timer::State::all_pairs(const CallPlan& plan) {
+  if (plan.function != Function::AllReduce) {
+    return exchange(Operation::AllToAll, plan.bytes * communicator.ranks);
+  }
+  CHECK(gpu.rccl.has_value() && communicator.nodes == 1, "RCCL alone has such schedules");
+  const RcclProfile& rccl = *gpu.rccl;
+  const double share = plan.protocol == Protocol::LL ? rccl.pairs_ll_link : rccl.pairs_link;
+  const Bytes part((plan.bytes.count() + communicator.ranks - 1) / communicator.ranks);
+  const SimTime phase =
+      rccl.latency[plan.protocol] + transfer_time(part, scale_up_rate().scaled(share));
+  return rccl.pairs_base[plan.protocol] + phase * 2;
 }
 
 }  // namespace trainyard::nccl

@@ -132,7 +132,7 @@ SimTime Timer::State::chain(const CallPlan& plan) {
   const SimTime way = run_first(call.network, call.lanes, 1);
   const SimTime busy = all - way + SimTime(way.picoseconds() / communicator.ranks);
   const UnitRule rule = unit_rule(plan, plan.threads, {});
-  const SimTime hop = rule.unit_cost + rule.chunk_cost + profile.nvlink[plan.protocol];
+  const SimTime hop = rule.unit_cost + rule.chunk_cost + gpu_link_latency()[plan.protocol];
   return std::max(hop * (communicator.ranks - 1), busy);
 }
 

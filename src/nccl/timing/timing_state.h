@@ -75,6 +75,13 @@ struct Timer::State {
   std::map<std::array<int, 4>, std::vector<Load>> known_traffic;  // Answers of byte_traffic().
 
   void use(const Profile& other);
+  // Latency over links between GPUs, and the start and end of a kernel, which RCCL has of its own.
+  [[nodiscard]] const ProtocolTimes& gpu_link_latency() const {
+    return gpu.rccl ? gpu.rccl->latency : profile.nvlink;
+  }
+  [[nodiscard]] const ProtocolTimes& base_of(const ProtocolTimes& nccl) const {
+    return gpu.rccl ? gpu.rccl->base : nccl;
+  }
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
   [[nodiscard]] std::string network_name(NodeId nic) const;
   [[nodiscard]] MachineKind machine() const;
@@ -114,6 +121,7 @@ struct Timer::State {
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
+  [[nodiscard]] std::vector<NodeFlow> pair_flows(const CallPlan& plan) const;
   // Serves Timer::loads(), loads_with_gpu_links(), and Timer::traffic(), where a link has what
   // crosses it (LinkShares::All).
   enum class LinkShares { AsReached, AsReachedWithGpus, All };
@@ -148,6 +156,7 @@ struct Timer::State {
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
   [[nodiscard]] SimTime pat(const CallPlan& plan);
+  [[nodiscard]] SimTime all_pairs(const CallPlan& plan);
   // Throws ConfigError for other functions than AllReduce, and where there is an engine.
   void require_collnet(const CallPlan& plan) const;
   [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
@@ -169,6 +178,8 @@ struct Timer::State {
                         TreeWay way, ReplayedCall& call) const;
   // The least rate of a port between two GPUs of a node in one direction.
   [[nodiscard]] Bandwidth scale_up_rate();
+  // The rate from a GPU to so many others of its node at once.
+  [[nodiscard]] Bandwidth rate_to_peers(int peers);
   // All NICs of the smallest node in one direction, and the latency between two nodes.
   struct NodeNetwork {
     Bandwidth rate;

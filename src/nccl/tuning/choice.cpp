@@ -9,8 +9,10 @@
 #include <string>
 
 #include "nccl/tuning/chunking.h"
+#include "nccl/tuning/rccl_tuning.h"
 #include "nccl/tuning/tuner_csv.h"
 #include "nccl/tuning/tuning.h"
+#include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -110,6 +112,7 @@ void set_channels_and_threads(const Communicator& communicator, Bytes total, Cal
   const std::int64_t threshold = communicator.tuning.thread_thresholds[algorithm][protocol];
   std::int64_t threads = communicator.tuning.max_threads[algorithm][protocol];
   int channels = communicator.channels;
+  const bool is_amd = gpu_generation(communicator.min_compute_capability).is_amd();
   switch (plan.algorithm) {
     case Algorithm::Nvls:
       channels = communicator.nodes > 1
@@ -123,6 +126,8 @@ void set_channels_and_threads(const Communicator& communicator, Bytes total, Cal
       shed_collnet_direct(bytes, std::max(communicator.nvls_heads, 1), threshold, threads,
                           channels);
       break;
+    case Algorithm::AllPairs:
+      return;  // They are known.
     case Algorithm::Tree:
     case Algorithm::Ring:
     case Algorithm::CollNetChain:
@@ -130,9 +135,15 @@ void set_channels_and_threads(const Communicator& communicator, Bytes total, Cal
       while (bytes < channels * threads * threshold && channels >= 2) {
         --channels;
       }
-      while (threads > 0 && bytes < channels * threads * threshold && threads % 128 == 0) {
+      while (!is_amd && threads > 0 && bytes < channels * threads * threshold &&
+             threads % 128 == 0) {
         threads /= 2;
       }
+  }
+  if (is_amd) {  // No thread is shed, and none added.
+    plan.channels = channels;
+    plan.threads = kRcclThreads;
+    return;
   }
   if (plan.algorithm == Algorithm::Ring && plan.protocol == Protocol::Simple) {
     threads += kWarp;  // One warp more that posts.
@@ -150,7 +161,7 @@ void set_parts(const Communicator& communicator, const Environment& environment,
                        environment);
   };
   // All channels share one loop over the whole payload.
-  if (uses_collnet(plan.algorithm) ||
+  if (uses_collnet(plan.algorithm) || plan.algorithm == Algorithm::AllPairs ||
       (plan.algorithm == Algorithm::Nvls && communicator.nodes > 1)) {
     plan.parts = {{.channels = plan.channels,
                    .bytes = plan.bytes,
@@ -189,6 +200,28 @@ const TunerRow* override_choice(const Communicator& communicator, const CallOpti
   return row;
 }
 
+// Puts what RCCL does in any case in place of what its table of costs says.
+void override_by_rccl(const Communicator& communicator, const Environment& environment,
+                      CallPlan& plan) {
+  if (const std::optional<AllPairsCall> call =
+          rccl_all_pairs(communicator, environment, plan.function, plan.bytes)) {
+    plan.algorithm = Algorithm::AllPairs;
+    plan.protocol = call->protocol;
+    plan.channels = call->channels;
+    plan.threads = kRcclThreads;
+    plan.time_us = 0.0;
+    plan.reason = call->reason;
+    return;
+  }
+  const std::optional<Protocol> protocol =
+      rccl_protocol(communicator, environment, plan.function, plan.bytes);
+  if (protocol && *protocol != plan.protocol) {
+    plan.reason = fmt::format("{} is what RCCL takes for messages of this size; {}",
+                              to_string(*protocol), plan.reason);
+    plan.protocol = *protocol;
+  }
+}
+
 }  // namespace
 
 Bytes total_bytes(Function function, Bytes bytes, int ranks) {
@@ -215,6 +248,9 @@ CallPlan plan_call(const Communicator& communicator, const Environment& environm
   plan.protocol = best->protocol;
   plan.time_us = *best->time_us;
   plan.reason = reason_of(plan.costs, *best, environment);
+  if (gpu_generation(communicator.min_compute_capability).is_amd()) {
+    override_by_rccl(communicator, environment, plan);
+  }
   const TunerRow* const row = override_choice(communicator, options, total, plan);
   const ChunkShape shape = chunk_shape(function, plan.algorithm, plan.protocol);
   plan.chunk_steps = shape.steps;

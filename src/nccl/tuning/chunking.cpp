@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "nccl/types/gpu_generation.h"
 #include "nccl/types/release.h"
 #include "sim/check.h"
 
@@ -109,6 +110,20 @@ void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t cha
   halve(chunk, 32 * kKib, [&] { return chunks() < steps * 16.0F / ppn; });
 }
 
+bool is_amd(const Communicator& communicator) {
+  return gpu_generation(communicator.min_compute_capability).is_amd();
+}
+
+// ROCm/rccl, src/enqueue.cc: computeCollChunkInfo, with the depth of src/graph/connect.cc.
+void shrink_rccl_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
+                      const Communicator& communicator) {
+  const std::int64_t depth = communicator.ranks / communicator.nodes - 1 +
+                             std::bit_width(static_cast<unsigned>(communicator.nodes)) - 1;
+  halve(chunk, 128 * kKib, [&] { return bytes / (channels * chunk) < depth * 8; });
+  halve(chunk, 64 * kKib, [&] { return bytes / (channels * chunk) < depth * 4; });
+  halve(chunk, 32 * kKib, [&] { return bytes / (channels * chunk) < depth; });
+}
+
 }  // namespace
 
 Bytes grain(Protocol protocol) {
@@ -118,10 +133,15 @@ Bytes grain(Protocol protocol) {
 
 Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& communicator,
                  const Environment& environment) {
+  const bool amd = is_amd(communicator);
   switch (protocol) {
-    case Protocol::LL:  // Half of it are flags.
-      return Bytes(environment.ll_buffer.count() / kFifoSteps / 2);
-    case Protocol::LL128:  // 120 of 128 bytes are data.
+    case Protocol::LL:  // Half of it are flags. RCCL's default is for half as many threads.
+      return Bytes(environment.ll_buffer.count() / kFifoSteps / 2 /
+                   (amd && environment.ll_buffer == Environment().ll_buffer ? 2 : 1));
+    case Protocol::LL128:  // 120 of 128 bytes are data, with RCCL 56 of 64 (28 words of a thread).
+      if (amd && environment.ll128_buffer == Environment().ll128_buffer) {
+        return Bytes(28 * 256 * 8 / 64 * 56);
+      }
       return Bytes(environment.ll128_buffer.count() / kFifoSteps / 16 * 15);
     case Protocol::Simple:
       break;
@@ -197,12 +217,15 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
     case Algorithm::Tree:
       if (protocol == Protocol::LL128) {
         shrink_tree_ll128(chunk, total, channels, communicator);
+      } else if (protocol == Protocol::Simple && is_amd(communicator)) {
+        shrink_rccl_tree(chunk, total, channels, communicator);
       } else if (protocol == Protocol::Simple &&
                  release(communicator.version).shrinks_tree_chunks) {
         shrink_tree_simple(chunk, total, channels, communicator);
       }
       break;
     case Algorithm::Ring:
+    case Algorithm::AllPairs:
       break;
   }
   const std::int64_t multiple = grain(protocol).count();

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "nccl/types/gpu_generation.h"
+
 namespace trainyard::nccl {
 namespace {
 
@@ -47,6 +49,12 @@ auto fields_of(const Communicator& of) {
 }
 
 }  // namespace
+
+std::string release_of(const Communicator& communicator) {
+  return gpu_generation(communicator.min_compute_capability).is_amd()
+             ? "RCCL"
+             : "NCCL " + std::string(to_string(communicator.version));
+}
 
 bool differ_in_nics_alone(const Communicator& a, const Communicator& b) {
   return fields_of(a) == fields_of(b) && are_alike(a.aligned, b.aligned) &&

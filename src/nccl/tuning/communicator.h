@@ -109,6 +109,9 @@ struct Communicator {
   }
 };
 
+// "NCCL 2.30.7", or "RCCL" on AMD's GPUs.
+[[nodiscard]] std::string release_of(const Communicator& communicator);
+
 // Returns whether the two decide the same, on NICs that may have other numbers. Remarks do not
 // count.
 [[nodiscard]] bool differ_in_nics_alone(const Communicator& a, const Communicator& b);

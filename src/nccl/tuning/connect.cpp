@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collectives/algorithms/algorithms.h"
+#include "nccl/tuning/rccl_tuning.h"
 #include "nccl/types/gpu_generation.h"
 #include "nccl/types/release.h"
 #include "sim/check.h"
@@ -55,8 +56,13 @@ class Connector {
       order.reserve(as_index(communicator_.ranks));
       for (int node = 0; node < communicator_.nodes; ++node) {
         const int first = communicator_.first_rank[as_index(node)];
-        const int from = swaps(node) ? channel ^ 1 : channel;
-        for (const int gpu : graphs_of(node).ring.channels[as_index(from)].gpus) {
+        const bool turned = is_turned(node);
+        const int from = turned && !graphs_of(node).alternates ? channel ^ 1 : channel;
+        std::vector<int> gpus = graphs_of(node).ring.channels[as_index(from)].gpus;
+        if (turned && graphs_of(node).alternates) {
+          std::reverse(gpus.begin(), gpus.end());
+        }
+        for (const int gpu : gpus) {
           order.push_back(first + gpu);
         }
       }
@@ -84,20 +90,28 @@ class Connector {
     return trees;
   }
 
-  [[nodiscard]] bool swaps(int node) const {
-    return graphs_of(node).ring.cross_nic == 2 && searched_ % 2 == 0 && node % 2 == 1;
+  // Every second node swaps its rings in pairs (crossNic 2), or goes round them the other way
+  // (RCCL).
+  [[nodiscard]] bool is_turned(int node) const {
+    const GraphSet& graphs = graphs_of(node);
+    return node % 2 == 1 &&
+           ((graphs.ring.cross_nic == 2 && searched_ % 2 == 0) || graphs.alternates);
   }
 
   // `bases` names the searched channel of each channel.
   [[nodiscard]] NodeNics nics(const GraphSet& graphs, const std::vector<int>& bases,
-                              bool swap) const {
+                              bool turned) const {
     NodeNics nics;
     for (int channel = 0; channel < static_cast<int>(bases.size()); ++channel) {
       const int base = bases[as_index(channel)] % searched_;
-      const GraphChannel& ring = graphs.ring.channels[as_index(swap ? base ^ 1 : base)];
+      const bool swaps = turned && !graphs.alternates;
+      const GraphChannel& ring = graphs.ring.channels[as_index(swaps ? base ^ 1 : base)];
       const GraphChannel& tree = graphs.tree.channels[as_index(base)];
       nics.ring_in.push_back(nic_of(graphs.ring, channel, ring.gpus.front()));
       nics.ring_out.push_back(nic_of(graphs.ring, channel, ring.gpus.back()));
+      if (turned && graphs.alternates) {
+        std::swap(nics.ring_in.back(), nics.ring_out.back());
+      }
       nics.tree.push_back(nic_of(graphs.tree, channel, tree.gpus.front()));
     }
     for (const GraphChannel& channel : graphs.nvls.channels) {
@@ -219,6 +233,16 @@ std::vector<int> multiplied(const Communicator& communicator, const ChannelLimit
   std::vector<int> bases(as_index(std::max(searched, std::min(max, wanted))));
   std::iota(bases.begin(), bases.end(), 0);
   const auto count = [&bases] { return static_cast<int>(bases.size()); };
+  if (gpu_generation(communicator.min_compute_capability).is_amd()) {
+    // NCCL's most is no limit of the user's.
+    const int most = limits.max < kMaxChannels
+                         ? std::min(limits.max, rccl_max_channels(communicator))
+                         : rccl_max_channels(communicator);
+    bases.resize(std::min(bases.size(), as_index(most)));
+    const int copies = std::min(most / searched, rccl_copies(communicator));
+    copy_up_to(bases, std::max(limits.min, copies * searched), most);
+    return bases;
+  }
   const Graph& chain = communicator.aligned.collnet_chain;
   if (chain.bw_intra > chain.bw_inter && communicator.ranks > communicator.nodes) {
     copy_up_to(bases, count() + count() / 2, max);
@@ -247,7 +271,7 @@ int nvls_heads(const std::vector<GraphSet>& graphs) {
   return static_cast<int>(min);
 }
 
-// Nodes that swap their rings become kinds of their own, so that a kind tells the NICs.
+// Nodes that turn their rings become kinds of their own, so that a kind tells the NICs.
 void name_nics(Communicator& communicator, const std::vector<int>& bases) {
   communicator.nics.clear();
   if (communicator.nodes == 1) {
@@ -262,7 +286,7 @@ void name_nics(Communicator& communicator, const std::vector<int>& bases) {
   std::vector<std::optional<int>> swapped(communicator.graphs.size());
   for (int node = 1; node < communicator.nodes; node += 2) {
     int& kind = kinds[as_index(node)];
-    if (!connector.swaps(node)) {
+    if (!connector.is_turned(node)) {
       continue;
     }
     std::optional<int>& other = swapped[as_index(kind)];

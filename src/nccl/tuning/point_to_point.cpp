@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "nccl/tuning/chunking.h"
 #include "nccl/types/gpu_generation.h"
@@ -31,12 +32,21 @@ int network_channels_old(const Communicator& communicator, const PeerPath& peer,
   return std::max(peer.nics, per_peer);
 }
 
+// MI300X and later have more over xGMI than others over NVLink, and twice as many on one node
+// (ROCm/rccl, src/graph/paths.cc: ncclTopoComputeP2pChannels).
+int xgmi_channels(const Communicator& communicator) {
+  const std::string_view gcn = gpu_generation(communicator.min_compute_capability).gcn;
+  const bool has_more = gcn == "gfx942" || gcn == "gfx950";
+  return !has_more ? 2 : communicator.nodes > 1 ? 4 : 8;
+}
+
 int channels_to(const Communicator& communicator, const PeerPath& peer, int channels,
                 const Environment& environment) {
   switch (peer.kind) {
     case PeerPath::Kind::NvLink:
-      return 2 * std::max(1, static_cast<int>(static_cast<float>(peer.bandwidth) /
-                                              static_cast<float>(peer.link_bandwidth)));
+      return xgmi_channels(communicator) *
+             std::max(1, static_cast<int>(static_cast<float>(peer.bandwidth) /
+                                          static_cast<float>(peer.link_bandwidth)));
     case PeerPath::Kind::Pcie:
       return 2;
     case PeerPath::Kind::Network:

@@ -11,6 +11,7 @@
 #include "nccl/tuning/chunking.h"
 #include "nccl/tuning/first_model.h"
 #include "nccl/tuning/nvls_model.h"
+#include "nccl/tuning/rccl_tuning.h"
 #include "nccl/tuning/tuning_constants.h"
 #include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
@@ -44,8 +45,9 @@ class Model {
   Model(const Communicator& input, const Environment& environment)
       : input_(input),
         environment_(environment),
-        constants_(tuning_constants(input.version)),
         generation_(gpu_generation(input.min_compute_capability)),
+        constants_(generation_.is_amd() ? rccl_constants(input.aligned.rccl_model)
+                                        : tuning_constants(input.version)),
         row_(tuning_row(input, constants_)),
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
@@ -91,6 +93,7 @@ class Model {
         return input_.aligned.collnet_chain;
       case Algorithm::Nvls:
       case Algorithm::NvlsTree:
+      case Algorithm::AllPairs:
         break;
     }
     return constants_.nvls_model == NvlsModel::RingGraph ? input_.aligned.ring
@@ -100,6 +103,9 @@ class Model {
   // Returns false for what NCCL passes over, so that its latency too is zero.
   [[nodiscard]] bool exists(Function function, Algorithm algorithm, Protocol protocol,
                             const Graph& graph) const {
+    if (generation_.is_amd() && rccl_share(input_, function, algorithm, protocol) == 0.0F) {
+      return false;
+    }
     if (algorithm == Algorithm::Ring) {
       return true;
     }
@@ -148,6 +154,8 @@ class Model {
       case Algorithm::Ring:
       case Algorithm::Pat:
         return true;
+      case Algorithm::AllPairs:
+        return false;
       case Algorithm::CollNetChain:
         return collnet() && protocol == Protocol::Simple;
       case Algorithm::CollNetDirect:
@@ -164,6 +172,9 @@ class Model {
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
+    if (generation_.is_amd()) {
+      return rccl_has_ll128(generation_, graph, environment_);
+    }
     const Ll128Rule& rule = constants_.ll128;
     const std::span<const int> known = rule.compute_capabilities;
     const int oldest = input_.min_compute_capability;
@@ -181,6 +192,10 @@ class Model {
                                     const Graph& graph) const {
     const float one =
         narrow(input_.nodes <= 2 || uses_collnet(algorithm) ? graph.bw_intra : graph.bw_inter);
+    if (generation_.is_amd()) {
+      return static_cast<float>(graph.channel_count) * one *
+             rccl_share(input_, function, algorithm, protocol);
+    }
     const float bus =
         narrow(std::min(static_cast<double>(graph.channel_count) * static_cast<double>(one),
                         constants_.bus_max[row_]));
@@ -197,6 +212,7 @@ class Model {
       case Algorithm::CollNetDirect:
         return collnet_direct(function, graph, bus);
       case Algorithm::CollNetChain:
+      case Algorithm::AllPairs:
         break;
     }
     return bus;
@@ -320,6 +336,7 @@ class Model {
                2.0F * (chain ? static_cast<float>(input_.nodes - 1) : levels) * inter;
       }
       case Algorithm::Pat:
+      case Algorithm::AllPairs:
         break;
     }
     return narrow(base + levels * (inter / 3.5) + 2.8 * input_.ranks);
@@ -360,8 +377,8 @@ class Model {
 
   const Communicator& input_;
   const Environment& environment_;
-  const TuningConstants& constants_;
   const GpuGeneration& generation_;
+  const TuningConstants& constants_;
   std::size_t row_;
   std::size_t scale_;
   float ppn_;
@@ -381,7 +398,9 @@ void set_threads(const Communicator& input, const Environment& environment, Tuni
   const int ll128 = environment.ll128_threads.value_or(kMax);
   const Graph& ring = input.aligned.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
-  if (input.version == Version::V2_4) {
+  if (gpu_generation(input.min_compute_capability).is_amd()) {
+    table.max_threads.fill({kRcclThreads, kRcclThreads, kRcclThreads});
+  } else if (input.version == Version::V2_4) {
     for (auto& threads : table.max_threads) {
       threads.fill(std::min(all, kFirstModelThreads));
     }
@@ -481,12 +500,15 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
   }
   const std::int64_t size = bytes.count();
   const int log_size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size) >> 6U)) - 1;
-  if (corrected(communicator, function, algorithm, log_size)) {
+  const GpuGeneration& generation = gpu_generation(communicator.min_compute_capability);
+  if (generation.is_amd()) {
+    bandwidth *= rccl_factor(communicator, algorithm, protocol, log_size);
+  } else if (corrected(communicator, function, algorithm, log_size)) {
     bandwidth *=
         tree_correction(protocol, communicator.version)[static_cast<std::size_t>(log_size)];
   }
   const bool ring = algorithm == Algorithm::Ring;
-  if (ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
+  if (!generation.is_amd() && ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
       function == Function::AllReduce) {
     latency = narrow(latency * plateau_factor(communicator, size));
   }

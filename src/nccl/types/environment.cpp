@@ -225,6 +225,8 @@ constexpr std::array kVariables{
     modelled("NCCL_PAT_ENABLE", number<&E::pat_enable, 0, 2>),
     modelled("NCCL_COLLNET_ENABLE", flag<&E::collnet_enable>),
     modelled("NCCL_COLLNET_NODE_THRESHOLD", number<&E::collnet_node_threshold, 0, 1'000'000>),
+    modelled("RCCL_MSCCL_ENABLE", flag<&E::rccl_msccl_enable>),
+    modelled("RCCL_LL128_FORCE_ENABLE", flag<&E::rccl_ll128_force_enable>),
     modelled("NCCL_TUNER_CONFIG_FILE", text<&E::tuner_config_file>),
 
     modelled("NCCL_BUFFSIZE", buffer<&E::simple_buffer, 4096>),

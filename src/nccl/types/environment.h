@@ -62,6 +62,8 @@ struct Environment : PathSettings {
   int pat_enable = 2;                             // NCCL_PAT_ENABLE: 0, 1, 2 (if it pays)
   bool collnet_enable = false;                    // NCCL_COLLNET_ENABLE
   int collnet_node_threshold = 2;                 // NCCL_COLLNET_NODE_THRESHOLD
+  bool rccl_msccl_enable = true;                  // RCCL_MSCCL_ENABLE
+  bool rccl_ll128_force_enable = false;           // RCCL_LL128_FORCE_ENABLE
   std::string tuner_config_file;                  // NCCL_TUNER_CONFIG_FILE, of the example plugin
 
   // Buffers of a connection, for all its eight steps; of LL and LL128 on the wire, with flags.

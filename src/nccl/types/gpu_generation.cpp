@@ -44,6 +44,25 @@ constexpr GpuGeneration blackwell(int compute_capability) {
   return made;
 }
 
+// ROCm/rccl, src/graph/search.cc: speedArrayIntra and speedArrayInter for AMD.
+constexpr std::array kAmdSpeeds{48.0F, 24.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F, 9.0F, 7.0F,
+                                6.0F,  5.0F,  4.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
+
+// RCCL gives them the compute capability 6.0, and GB/s of one xGMI link by its topo.h.
+constexpr GpuGeneration amd(int number, std::string_view gcn, std::string_view name, float xgmi) {
+  GpuGeneration made = kVolta;
+  made.compute_capability = number;
+  made.gcn = gcn;
+  made.name = name;
+  made.nvlink_bandwidth = xgmi;
+  made.speeds = made.speeds_before_2_30 = {.intra = kAmdSpeeds, .inter = kAmdSpeeds};
+  return made;
+}
+
+constexpr std::array kAmdGenerations{amd(910, "gfx90a", "cdna2", 36.0F),
+                                     amd(942, "gfx942", "cdna3", 48.0F),
+                                     amd(950, "gfx950", "cdna4", 48.0F)};
+
 constexpr GpuGeneration turing() {
   GpuGeneration made = kVolta;
   made.compute_capability = 75;
@@ -75,6 +94,11 @@ constexpr std::array kGenerations{kVolta,
 }  // namespace
 
 const GpuGeneration& gpu_generation(int compute_capability, std::string_view place) {
+  for (const GpuGeneration& row : kAmdGenerations) {
+    if (row.compute_capability == compute_capability) {
+      return row;
+    }
+  }
   std::string known;
   for (const GpuGeneration& row : kGenerations) {
     if (row.compute_capability == compute_capability) {
@@ -85,6 +109,16 @@ const GpuGeneration& gpu_generation(int compute_capability, std::string_view pla
   throw ConfigError(fmt::format(
       "{}expected a GPU of a compute capability whose rules in NCCL are known: {}; found {}", place,
       known, compute_capability));
+}
+
+const GpuGeneration* amd_generation(std::string_view gcn) {
+  const std::string_view target = gcn.substr(0, gcn.find(':'));
+  for (const GpuGeneration& row : kAmdGenerations) {
+    if (target == row.gcn || target == std::to_string(row.compute_capability)) {
+      return &row;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace trainyard::nccl

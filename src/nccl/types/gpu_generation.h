@@ -2,7 +2,7 @@
 // The table of the GPUs whose rules in NCCL are known: one row for each compute capability. NCCL
 // compares compute capabilities all over its source; here a row has the answers (release.h has
 // those that differ by release), and nobody else asks. A GPU without a row is an error: what NCCL
-// does with it is not known.
+// does with it is not known. AMD's GPUs, on which RCCL runs, have rows of their own.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 namespace trainyard::nccl {
 
 struct GpuGeneration {
-  int compute_capability = 0;        // 90 is 9.0.
+  int compute_capability = 0;        // 90 is 9.0. Of AMD's: 942 of gfx942, 910 of gfx90a.
+  std::string_view gcn = {};         // "gfx942"; empty for NVIDIA's.
   std::string_view name;             // As in `gpus` of configs/nccl/profile.yaml.
   std::size_t tuning_row = 0;        // Of TuningConstants.
   double ring_latency_factor = 1.4;  // Of Ring with Simple on several nodes, from 2.18 on.
@@ -35,11 +36,17 @@ struct GpuGeneration {
   bool corrects_nvls_tree = false;
   bool has_more_nvls_channels = false;
   bool has_large_network_chunks = false;  // For sends and receives on ARM from 2.30 on.
+
+  [[nodiscard]] bool is_amd() const { return !gcn.empty(); }
 };
 
 // Returns the row of a compute capability such as 90. Throws ConfigError, which begins with `place`
 // ("the server: line 7: "), if there is none.
 [[nodiscard]] const GpuGeneration& gpu_generation(int compute_capability,
                                                   std::string_view place = "NCCL: ");
+
+// Returns the row of one of AMD's GPUs, as RCCL's topology files name it: "gfx942",
+// "gfx942:sramecc+:xnack-" or, in older ones, "910". Null if its rules are not known.
+[[nodiscard]] const GpuGeneration* amd_generation(std::string_view gcn);
 
 }  // namespace trainyard::nccl

@@ -31,8 +31,8 @@ constexpr std::array kAlike{11, 13, 22};
 
 constexpr std::array<std::string_view, 5> kFunctionNames{"Broadcast", "Reduce", "AllGather",
                                                          "ReduceScatter", "AllReduce"};
-constexpr std::array<std::string_view, 7> kAlgorithmNames{
-    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+constexpr std::array<std::string_view, 8> kAlgorithmNames{
+    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT", "AllPairs"};
 constexpr std::array<std::string_view, 3> kProtocolNames{"LL", "LL128", "Simple"};
 constexpr std::array<std::string_view, 12> kPathNames{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
                                                       "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
@@ -89,7 +89,8 @@ std::string_view to_string(PathType type) {
 }
 
 std::optional<Algorithm> parse_algorithm(std::string_view name) {
-  return find_name<Algorithm>(kAlgorithmNames, name);
+  const auto found = find_name<Algorithm>(kAlgorithmNames, name);
+  return found == Algorithm::AllPairs ? std::nullopt : found;
 }
 
 std::optional<Protocol> parse_protocol(std::string_view name) {

@@ -64,7 +64,9 @@ enum class Algorithm : std::uint8_t {
   CollNetChain,
   Nvls,
   NvlsTree,
-  Pat
+  Pat,
+  AllPairs  // RCCL: all ranks exchange with all others at once. It is chosen before NCCL's tuner,
+            // which does not know it.
 };
 inline constexpr std::array kAlgorithms{
     Algorithm::Tree,         Algorithm::Ring, Algorithm::CollNetDirect,

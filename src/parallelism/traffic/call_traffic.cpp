@@ -30,6 +30,7 @@ std::optional<Algorithm> switched_algorithm(nccl::Algorithm algorithm) {
     case nccl::Algorithm::Ring:
     case nccl::Algorithm::Tree:
     case nccl::Algorithm::Pat:
+    case nccl::Algorithm::AllPairs:
       break;
   }
   return std::nullopt;

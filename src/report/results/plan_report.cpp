@@ -408,8 +408,8 @@ Json plan_json(const PlannedCall& call) {
 Document document_of(const PlanReport& report) {
   const Communicator& made = report.communicator;
   Document document{
-      .heading = {fmt::format("Planned by Trainyard as NCCL {} does: {}, {} rank{} on {} node{}",
-                              to_string(made.version), report.source, made.ranks,
+      .heading = {fmt::format("Planned by Trainyard as {} does: {}, {} rank{} on {} node{}",
+                              nccl::release_of(made), report.source, made.ranks,
                               made.ranks == 1 ? "" : "s", made.nodes, made.nodes == 1 ? "" : "s")},
       .notes = report.notes};
   const std::initializer_list<std::pair<const char*, Json>> details{

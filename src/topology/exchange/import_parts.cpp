@@ -50,19 +50,23 @@ std::string listed(const std::vector<std::string>& names, std::string_view conju
 constexpr std::size_t kMostCandidates = 8;
 
 // The architectures of AMD by the names that RCCL has for them: ROCm/rccl, src/graph/xml.cc and
-// rocm_smi_wrap.cc; older files have "910" for gfx90a and "940" for gfx94x.
+// rocm_smi_wrap.cc; older files have "910" for gfx90a and "940" for gfx94x. The first name of each
+// is that of new files.
+struct AmdName {
+  std::string_view gcn;
+  std::string_view architecture;
+};
+constexpr std::array kAmdNames = {AmdName{"906", "gcn5"},  AmdName{"908", "cdna"},
+                                  AmdName{"90a", "cdna2"}, AmdName{"910", "cdna2"},
+                                  AmdName{"942", "cdna3"}, AmdName{"940", "cdna3"},
+                                  AmdName{"941", "cdna3"}, AmdName{"950", "cdna4"}};
+
 std::string_view amd_architecture(const std::string& gcn) {
-  struct Name {
-    std::string_view gcn;
-    std::string_view architecture;
-  };
-  constexpr std::array kNames = {Name{"906", "gcn5"},  Name{"908", "cdna"},  Name{"90a", "cdna2"},
-                                 Name{"910", "cdna2"}, Name{"940", "cdna3"}, Name{"941", "cdna3"},
-                                 Name{"942", "cdna3"}, Name{"950", "cdna4"}};
   const std::string_view number =
       gcn.starts_with("gfx") ? std::string_view(gcn).substr(3) : std::string_view(gcn);
-  const auto name = std::ranges::find(kNames, number.substr(0, number.find(':')), &Name::gcn);
-  return name == kNames.end() ? "" : name->architecture;
+  const auto* const name =
+      std::ranges::find(kAmdNames, number.substr(0, number.find(':')), &AmdName::gcn);
+  return name == kAmdNames.end() ? "" : name->architecture;
 }
 
 // AMD's older files and NVIDIA's say `sm` of different things.
@@ -113,6 +117,11 @@ bool fits(const CpuModel& model, const NcclCpu& cpu) {
 }
 
 }  // namespace
+
+std::optional<std::string> gcn_of(std::string_view architecture) {
+  const auto* const name = std::ranges::find(kAmdNames, architecture, &AmdName::architecture);
+  return name == kAmdNames.end() ? std::nullopt : std::optional("gfx" + std::string(name->gcn));
+}
 
 void OpenParts::ask(const std::string& place, const std::string& what, const std::string& option,
                     const std::vector<std::string>& candidates) {

@@ -54,6 +54,10 @@ class OpenParts {
   std::vector<Question> questions_;
 };
 
+// The name that RCCL has for one of AMD's architectures, such as "gfx942" for "cdna3"; nothing for
+// other makers' and older ones.
+[[nodiscard]] std::optional<std::string> gcn_of(std::string_view architecture);
+
 // The facts that a file states about a GPU.
 struct GpuEvidence {
   std::optional<std::string> pci_id = {};  // "10de:2330"

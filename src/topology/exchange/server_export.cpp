@@ -11,6 +11,7 @@
 
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "topology/exchange/import_parts.h"
 
 namespace trainyard {
 namespace {
@@ -253,6 +254,8 @@ class XmlBuilder {
     gpu.dev = index;
     if (is_nvidia) {
       gpu.sm = gpu_.compute_capability->value;
+    } else {
+      gpu.gcn = gcn_of(gpu_.architecture);
     }
     gpu.rank = index;
     gpu.gdr = 1;

@@ -171,13 +171,34 @@ TEST_CASE("NICs that only some NICs reach are refused with what to do", "[nccl]"
 TEST_CASE("clusters that NCCL's model cannot take are refused in one line", "[nccl]") {
   REQUIRE_THROWS_WITH(json_of("all_reduce", {"--ranks", "1"}),
                       Equals("a communicator: expected at least two ranks, found 1"));
-  for (const std::string cluster : {"mi300x", "tpu-v4", "ascend-910b"}) {
+  for (const std::string cluster : {"tpu-v4", "ascend-910b"}) {
     INFO(cluster);
     std::ostringstream out;
     const std::vector<std::string> arguments{"all_reduce", "--runtime", "nccl", "--cluster",
                                              cluster};
     REQUIRE_THROWS_AS(run_command(collective_command(), arguments, out), ConfigError);
   }
+}
+
+TEST_CASE("AMD's GPUs run RCCL, by themselves and if told", "[nccl][rccl]") {
+  const auto run = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"all_reduce", "--nodes", "1", "--format", "json"});
+    std::ostringstream out;
+    run_command(collective_command(), arguments, out);
+    return Json::parse(out.str());
+  };
+  const Json own = run({"--cluster", "mi300x", "-b", "1M", "-e", "64M", "-f", "64"});
+  REQUIRE(own["runtime"] == "rccl");
+  REQUIRE(own["rows"][0]["algorithm"] == "AllPairs");
+  REQUIRE(own["rows"][1]["algorithm"] == "Ring");
+  const Json told =
+      run({"--cluster", "mi300x", "-b", "1M", "-e", "64M", "-f", "64", "--runtime", "rccl"});
+  REQUIRE(told["rows"] == own["rows"]);
+  REQUIRE_THROWS_WITH(run({"--cluster", "mi300x", "--runtime", "nccl"}),
+                      Equals("--runtime: expected rccl or plain for AMD Instinct MI300X 192 GB, "
+                             "found \"nccl\""));
+  REQUIRE_THROWS_WITH(run({"--cluster", "dgx-h100", "--runtime", "rccl"}),
+                      Catch::Matchers::StartsWith("--runtime: expected nccl or plain for NVIDIA"));
 }
 
 TEST_CASE("with an engine between nodes NCCL's runtime has what engines tell", "[nccl][engine]") {

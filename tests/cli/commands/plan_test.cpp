@@ -181,7 +181,7 @@ TEST_CASE("mistakes in a plan's input are one line", "[nccl]") {
   REQUIRE(error({"--cluster", kH100, "--nodes", "1", "--env", "NCCL_ALGO=Rong"}).find('\n') ==
           std::string::npos);
   REQUIRE(error({"--cluster", kH100, "--nodes", "1", "--ranks", "9"}).rfind("--ranks: ", 0) == 0);
-  REQUIRE(error({"--cluster", kPlanConfigs + "mi300x.yaml"}) != "no error");
+  REQUIRE(error({"--cluster", kPlanConfigs + "ascend-910b.yaml"}) != "no error");
 }
 
 TEST_CASE("help names the command", "[nccl]") {

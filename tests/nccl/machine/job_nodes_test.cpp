@@ -170,8 +170,17 @@ TEST_CASE("NICs that the plugin groups are one, with the speed of all", "[nccl]"
   REQUIRE(graphs.ring.bw_inter == others.ring.bw_inter);
 }
 
-TEST_CASE("what is not NVIDIA's is refused", "[nccl]") {
-  REQUIRE_THROWS_AS(search_graphs(nodes_of("mi300x").kinds[0], {}), ConfigError);
+TEST_CASE("each GPU has its library", "[nccl][rccl]") {
+  const Catalogue catalogue = Catalogue::load(kConfigs / "hardware");
+  const auto of = [&](const char* gpu) { return library_of(catalogue.gpus().at(gpu)); };
+  REQUIRE(of("H100-SXM") == "nccl");
+  REQUIRE(of("MI250X") == "rccl");
+  REQUIRE(of("MI300X") == "rccl");
+  REQUIRE(of("MI355X") == "rccl");
+  REQUIRE_FALSE(of("Ascend-910B").has_value());
+}
+
+TEST_CASE("what runs neither NCCL nor RCCL is refused", "[nccl]") {
   REQUIRE_THROWS_AS(search_graphs(nodes_of("ascend-910b").kinds[0], {}), ConfigError);
 }
 

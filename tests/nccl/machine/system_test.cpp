@@ -181,16 +181,16 @@ TEST_CASE("what NCCL's rules do not hold for is refused", "[nccl]") {
     return std::string();
   };
   NcclSystem amd = plain_server(h100_server());
-  amd.cpus[0].pcis[0].pcis[0].gpus[0].gcn = "gfx942";
+  amd.cpus[0].pcis[0].pcis[0].gpus[0].gcn = "gfx1100";
   REQUIRE(message(amd) ==
-          "the server: expected NVIDIA GPUs, whose NCCL is modelled, found one of AMD (RCCL); "
-          "--runtime plain takes any");
+          "the server: expected a GPU whose rules in RCCL are known: gfx90a, gfx942 or gfx950; "
+          "found gfx1100; --runtime plain takes any");
   NcclSystem unknown = plain_server(h100_server());
   unknown.cpus[0].pcis[0].pcis[0].gpus[0].sm = {};
   unknown.cpus[0].pcis[0].pcis[0].gpus[0].place = {.line = 7, .column = 3};
   REQUIRE(message(unknown) ==
-          "the server: line 7: expected NVIDIA GPUs with the attribute sm, at 0000:11:00.0 found "
-          "none; --runtime plain takes any");
+          "the server: line 7: expected NVIDIA GPUs with the attribute sm, or AMD's with gcn, at "
+          "0000:11:00.0 found none; --runtime plain takes any");
   REQUIRE(message(NcclSystem{}) == "the server: expected a GPU, found none");
   NcclSystem one_sided = plain_server(h100_server());
   one_sided.cpus[0].pcis[0].pcis[0].gpus[0].nvlinks = {

@@ -35,6 +35,24 @@ TEST_CASE("a send goes at the rate of its blocks until the link is full", "[nccl
   }
 }
 
+TEST_CASE("where all meet all, two phases use all links", "[nccl][timing][rccl]") {
+  const TimedJob job(shipped_cluster("mi300x", {.nodes = 1}));
+  Timer::State state = job.state();
+  const RcclProfile& rccl = *state.gpu.rccl;
+  const CallPlan plan = job.plan(Function::AllReduce, mib(8));
+  REQUIRE(plan.algorithm == Algorithm::AllPairs);
+  // A part of 1 MiB over a link of its own, there and back.
+  const double link = 1e9 * state.scale_up_rate().gigabytes_per_second() * rccl.pairs_link;
+  const double expected =
+      rccl.pairs_base.simple.seconds() + 2 * (rccl.latency.simple.seconds() + (1 << 20) / link);
+  REQUIRE(state.all_pairs(plan).seconds() == Approx(expected).epsilon(1e-6));
+  // To seven others over seven links.
+  REQUIRE(state.rate_to_peers(7).bits_per_second() == 7 * state.scale_up_rate().bits_per_second());
+  const TimedJob switched(hopper_servers_point(1));
+  Timer::State hopper = switched.state();
+  REQUIRE(hopper.rate_to_peers(7).bits_per_second() == hopper.scale_up_rate().bits_per_second());
+}
+
 TEST_CASE("more bytes to send over as many channels take no less time", "[nccl][timing]") {
   for (const int nodes : {1, 2}) {
     const TimedJob job(hopper_servers_point(nodes));

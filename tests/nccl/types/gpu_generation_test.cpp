@@ -27,6 +27,19 @@ TEST_CASE("an NVLink has the rate of the generation of its GPU", "[nccl]") {
   }
 }
 
+TEST_CASE("AMD's GPUs are known by the names of RCCL's files", "[nccl][rccl]") {
+  for (const std::string_view name : {"gfx942", "gfx942:sramecc+:xnack-", "942"}) {
+    const GpuGeneration* const row = amd_generation(name);
+    REQUIRE(row != nullptr);
+    REQUIRE(row->is_amd());
+    REQUIRE(row->name == "cdna3");
+    REQUIRE(gpu_generation(row->compute_capability).gcn == "gfx942");
+  }
+  REQUIRE(amd_generation("910")->nvlink_bandwidth == 36.0F);
+  REQUIRE(amd_generation("gfx1100") == nullptr);
+  REQUIRE_FALSE(gpu_generation(90).is_amd());
+}
+
 TEST_CASE("rows of the tuning constants begin at 80, 90 and 100", "[nccl][tuning]") {
   constexpr std::array<std::tuple<int, std::size_t, std::string_view>, 10> kRows{
       {{70, 0, "volta"},

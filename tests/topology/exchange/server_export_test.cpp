@@ -247,6 +247,7 @@ TEST_CASE("the links of AMD's GPUs are xgmi, and nvidia-smi has no form for them
   REQUIRE(gpu.nvlinks.empty());
   REQUIRE(gpu.xgmis.size() == 7);
   REQUIRE(!gpu.sm);
+  REQUIRE(gpu.gcn == "gfx942");
   REQUIRE_THROWS_WITH(to_smi_matrix(server, shipped_catalogue()),
                       "the server: expected NVIDIA GPUs for the matrix of nvidia-smi, found "
                       "MI300X");
