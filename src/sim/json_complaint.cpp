@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "sim/config_error.h"
@@ -25,7 +24,6 @@ std::string json_place(const std::string& name, std::string_view text, std::size
 }  // namespace
 
 void check_json_depth(const std::string& name, std::string_view text) {
-  constexpr std::int64_t kMaxJsonLevels = 64;  // As YAML has.
   std::int64_t levels = 0;
   bool is_quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {

@@ -2,6 +2,7 @@
 // Refuses text that is not JSON.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -13,8 +14,11 @@ namespace trainyard {
 [[noreturn]] void fail_json(const std::string& name, std::string_view text,
                             const std::exception& problem);
 
-// Throws ConfigError with the place where the text has more than 64 levels of lists and objects, as
-// functions that walk JSON call themselves once a level. Looks at no more than brackets and quotes.
+inline constexpr std::int64_t kMaxJsonLevels = 64;  // As YAML has.
+
+// Throws ConfigError with the place where the text has more levels of lists and objects than that,
+// as functions that walk JSON call themselves once a level. Looks at no more than brackets and
+// quotes.
 void check_json_depth(const std::string& name, std::string_view text);
 
 }  // namespace trainyard

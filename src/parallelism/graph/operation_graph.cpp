@@ -369,20 +369,29 @@ OperationId OperationGraph::add_compute(StreamId stream, std::string_view name, 
 
 OperationId OperationGraph::add_host(StreamId stream, std::string_view name, StepPart part,
                                      SimTime time) {
+  return add_host(stream, GraphName{.text = add_name(name)}, part, time);
+}
+
+OperationId OperationGraph::add_host(StreamId stream, GraphName name, StepPart part, SimTime time) {
   return add({.kind = GraphOperationKind::Host,
               .part = part,
               .stream = stream,
-              .name = {.text = add_name(name)},
+              .name = name,
               .time = time});
 }
 
 OperationId OperationGraph::add_collective(StreamId stream, std::string_view name, StepPart part,
                                            const GraphCall& call) {
+  return add_collective(stream, GraphName{.text = add_name(name)}, part, call);
+}
+
+OperationId OperationGraph::add_collective(StreamId stream, GraphName name, StepPart part,
+                                           const GraphCall& call) {
   CHECK(call.communicator.value() < communicators_.size(), "a communicator of this graph");
   return add({.kind = GraphOperationKind::Collective,
               .part = part,
               .stream = stream,
-              .name = {.text = add_name(name)},
+              .name = name,
               .call = call});
 }
 

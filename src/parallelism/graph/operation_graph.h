@@ -183,8 +183,10 @@ class OperationGraph {
   OperationId add_compute(StreamId stream, GraphName name, StepPart part, SimTime time);
   OperationId add_compute(StreamId stream, std::string_view name, std::uint32_t mix);
   OperationId add_host(StreamId stream, std::string_view name, StepPart part, SimTime time);
+  OperationId add_host(StreamId stream, GraphName name, StepPart part, SimTime time);
   OperationId add_collective(StreamId stream, std::string_view name, StepPart part,
                              const GraphCall& call);
+  OperationId add_collective(StreamId stream, GraphName name, StepPart part, const GraphCall& call);
   OperationId add_send(StreamId stream, std::string_view name, StepPart part,
                        const GraphMessage& message);
   OperationId add_send(StreamId stream, GraphName name, StepPart part, const GraphMessage& message);

@@ -3,7 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -108,17 +110,9 @@ void add_dependencies(const ProtobufField& field, const std::string& place,
     fail_imported(place, "dependencies", "numbers", "something else");
   }
   // Packed: numbers without a field number before them.
-  std::size_t at = 0;
-  while (at < field.bytes.size()) {
-    const std::size_t first = at;
-    while (at < field.bytes.size() && (static_cast<unsigned char>(field.bytes[at]) & 0x80U) != 0) {
-      ++at;
-    }
-    ++at;
-    const std::string one =
-        "\x08" + std::string(field.bytes.substr(first, at - first));  // As field 1.
-    ProtobufReader reader(one, place + ": dependencies");
-    list.push_back(reader.next()->value);
+  ProtobufReader numbers(field.bytes, place);
+  while (const std::optional<std::uint64_t> number = numbers.next_number()) {
+    list.push_back(*number);
   }
 }
 
@@ -145,10 +139,11 @@ void read_attribute(std::string_view message, const std::string& place, ChakraNo
       value = value_of(*field, place + ": " + escaped(name));
     }
   }
-  node.attributes.insert_or_assign(std::move(name), std::move(value));
+  node.attributes.emplace_back(std::move(name), std::move(value));
 }
 
-void read_field(const ProtobufField& field, const std::string& place, ChakraNode& node) {
+void read_field(const ProtobufField& field, const std::string& place, ChakraPart part,
+                ChakraNode& node) {
   const auto check = [&](ProtobufWire wire) { check_wire(field, wire, place); };
   switch (field.number) {
     case kName:
@@ -169,7 +164,9 @@ void read_field(const ProtobufField& field, const std::string& place, ChakraNode
       return;
     case kAttribute:
       check(ProtobufWire::Bytes);
-      read_attribute(field.bytes, place, node);
+      if (part == ChakraPart::Whole) {
+        read_attribute(field.bytes, place, node);
+      }
       return;
     default:
       break;
@@ -192,19 +189,20 @@ void read_field(const ProtobufField& field, const std::string& place, ChakraNode
   }
 }
 
-ChakraNode read_node(std::string_view message, const std::string& file, std::size_t index) {
+ChakraNode read_node(std::string_view message, std::string_view file, const std::string& place,
+                     ChakraPart part) {
   ChakraNode node;
-  const std::string place = fmt::format("{}: message {}", file, index);
+  node.file = file;
   ProtobufReader fields(message, place);
   while (const std::optional<ProtobufField> field = fields.next()) {
-    read_field(*field, place, node);
+    read_field(*field, place, part, node);
   }
-  node.place = fmt::format("{}: node {} ({})", file, node.id, shortened(node.name));
   return node;
 }
 
 void check_metadata(std::string_view message, const std::string& file) {
-  ProtobufReader fields(message, file + ": GlobalMetadata");
+  const std::string place = file + ": GlobalMetadata";
+  ProtobufReader fields(message, place);
   while (const std::optional<ProtobufField> field = fields.next()) {
     if (field->number > 2 || field->wire != ProtobufWire::Bytes) {
       fail_imported(file, "", "GlobalMetadata as the first message",
@@ -215,15 +213,24 @@ void check_metadata(std::string_view message, const std::string& file) {
 
 }  // namespace
 
+std::string ChakraNode::place() const {
+  return fmt::format("{}: node {} ({})", file, id, shortened(name));
+}
+
+const ChakraValue* ChakraNode::attribute(std::string_view key) const {
+  const auto found = std::find_if(attributes.rbegin(), attributes.rend(),
+                                  [&](const auto& each) { return each.first == key; });
+  return found == attributes.rend() ? nullptr : &found->second;
+}
+
 std::int64_t ChakraNode::number(std::string_view key, std::int64_t max) const {
-  const auto found = attributes.find(key);
-  const std::int64_t* const value =
-      found == attributes.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
+  const ChakraValue* const found = attribute(key);
+  const std::int64_t* const value = found == nullptr ? nullptr : std::get_if<std::int64_t>(found);
   if (value == nullptr || *value < 0 || *value > max) {
-    const std::string text = value != nullptr            ? std::to_string(*value)
-                             : found == attributes.end() ? "none"
-                                                         : "something else";
-    fail_imported(place, key, fmt::format("a whole number from 0 to {}", max), text);
+    const std::string text = value != nullptr   ? std::to_string(*value)
+                             : found == nullptr ? "none"
+                                                : "something else";
+    fail_imported(place(), key, fmt::format("a whole number from 0 to {}", max), text);
   }
   return *value;
 }
@@ -234,18 +241,18 @@ std::int64_t ChakraNode::number_or(std::string_view key, std::int64_t max,
 }
 
 std::string ChakraNode::text_or_none(std::string_view key) const {
-  const auto found = attributes.find(key);
-  if (found == attributes.end()) {
+  const ChakraValue* const found = attribute(key);
+  if (found == nullptr) {
     return "";
   }
-  const std::string* const text = std::get_if<std::string>(&found->second);
+  const std::string* const text = std::get_if<std::string>(found);
   if (text == nullptr) {
-    fail_imported(place, key, "a text", "something else");
+    fail_imported(place(), key, "a text", "something else");
   }
   return *text;
 }
 
-std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file) {
+std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file, ChakraPart part) {
   ProtobufReader messages(file.text, file.name);
   const std::optional<std::string_view> metadata = messages.next_message();
   if (!metadata) {
@@ -253,8 +260,18 @@ std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file) {
   }
   check_metadata(*metadata, file.name);
   std::vector<ChakraNode> nodes;
+  std::string place;
+  std::size_t count = 0;
   while (const std::optional<std::string_view> message = messages.next_message()) {
-    nodes.push_back(read_node(*message, file.name, nodes.size() + 1));
+    place.clear();
+    fmt::format_to(std::back_inserter(place), "{}: message {}", file.name, ++count);
+    ChakraNode node = read_node(*message, file.name, place, part);
+    if (part == ChakraPart::Whole || node.type == ChakraType::Metadata) {
+      nodes.push_back(std::move(node));
+    }
+  }
+  if (count == 0) {
+    fail_imported(file.name, "", "nodes", "none");
   }
   return nodes;
 }

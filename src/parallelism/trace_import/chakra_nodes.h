@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,15 +33,19 @@ using ChakraValue =
 struct ChakraNode {
   std::uint64_t id = 0;
   std::string name;
-  std::string place;  // "FILE: node 5 (NAME)".
+  std::string_view file;  // Name of the file, which outlives the node.
   ChakraType type = ChakraType::Invalid;
   std::vector<std::uint64_t> dependencies = {};  // Dependencies of control and data.
   std::uint64_t start_micros = 0;
   std::uint64_t duration_micros = 0;
   std::string inputs = {};  // IOInfo.values.
-  std::map<std::string, ChakraValue, std::less<>> attributes = {};
+  std::vector<std::pair<std::string, ChakraValue>> attributes = {};
 
-  [[nodiscard]] bool has(std::string_view key) const { return attributes.contains(key); }
+  // "FILE: node 5 (NAME)".
+  [[nodiscard]] std::string place() const;
+  // The last one of that name; null: none.
+  [[nodiscard]] const ChakraValue* attribute(std::string_view key) const;
+  [[nodiscard]] bool has(std::string_view key) const { return attribute(key) != nullptr; }
   // Returns a number from 0 to `most`; a bool is 0 or 1. Throws ConfigError.
   [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t max) const;
   [[nodiscard]] std::int64_t number_or(std::string_view key, std::int64_t max,
@@ -48,8 +53,14 @@ struct ChakraNode {
   [[nodiscard]] std::string text_or_none(std::string_view key) const;
 };
 
-// Returns the nodes in the order of the file. Throws ConfigError: for what is damaged or of an
-// unknown kind.
-[[nodiscard]] std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file);
+enum class ChakraPart : std::uint8_t {
+  Whole,
+  Groups,  // Nodes of metadata alone, and no attributes.
+};
+
+// Returns the nodes in the order of the file, whose name they refer to. Throws ConfigError: for
+// what is damaged or of an unknown kind.
+[[nodiscard]] std::vector<ChakraNode> read_chakra_nodes(const ImportedFile& file,
+                                                        ChakraPart part = ChakraPart::Whole);
 
 }  // namespace trainyard

@@ -66,6 +66,35 @@ nlohmann::json json_of(std::string_view text, const std::string& place) {
   }
 }
 
+// Where the node with an id stands.
+class NodeIndex {
+ public:
+  explicit NodeIndex(const std::vector<ChakraNode>& nodes) {
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+      places_.emplace_back(nodes[index].id, index);
+    }
+    std::sort(places_.begin(), places_.end());
+    const auto again =
+        std::adjacent_find(places_.begin(), places_.end(),
+                           [](const auto& a, const auto& b) { return a.first == b.first; });
+    if (again != places_.end()) {
+      fail_imported(nodes[std::next(again)->second].place(), "id", "a number of its own",
+                    std::to_string(again->first));
+    }
+  }
+
+  [[nodiscard]] std::optional<std::size_t> find(std::uint64_t id) const {
+    const auto found =
+        std::lower_bound(places_.begin(), places_.end(), id,
+                         [](const auto& each, std::uint64_t value) { return each.first < value; });
+    return found == places_.end() || found->first != id ? std::nullopt
+                                                        : std::optional(found->second);
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::size_t>> places_;  // By id.
+};
+
 class ChakraGraph {
  public:
   ChakraGraph(const std::vector<ImportedFile>& files, const ImportedTarget& target)
@@ -73,17 +102,18 @@ class ChakraGraph {
     read_files(files);
     ranks_ = count_ranks();
     workload_.emplace(ImportedWorkload{.format = ImportedFormat::Chakra,
-                                       .graph = graph_of_traced(ranks_, nodes_)});
+                                       .graph = graph_of_traced(ranks_, files_)});
   }
 
   ImportedWorkload build() {
-    for (const auto& [rank, nodes] : nodes_) {
-      add_rank(rank, nodes);
+    for (const auto& [rank, file] : files_) {
+      const ImportedFile read = with_text(*file);
+      add_rank(rank, read_chakra_nodes(read));
     }
-    if (nodes_.size() < static_cast<std::size_t>(ranks_)) {
+    if (files_.size() < static_cast<std::size_t>(ranks_)) {
       workload_->notes.push_back(fmt::format(
           "{} of {} ranks have a trace: the others are taken to come to every call in time",
-          nodes_.size(), ranks_));
+          files_.size(), ranks_));
     }
     const auto count = [&](std::size_t number, std::string_view what) {
       if (number > 0) {
@@ -101,19 +131,15 @@ class ChakraGraph {
   }
 
  private:
+  // Groups come first, as they say how many ranks there are; nodes are then those of a rank at once.
   void read_files(const std::vector<ImportedFile>& files) {
     for (const ImportedFile& file : files) {
       const int rank = file.rank.value_or(0);
-      std::vector<ChakraNode> nodes = read_chakra_nodes(file);
-      if (nodes.empty()) {
-        fail_imported(file.name, "", "nodes", "none");
+      const ImportedFile read = with_text(file);
+      for (const ChakraNode& node : read_chakra_nodes(read, ChakraPart::Groups)) {
+        read_group_metadata(node);
       }
-      for (const ChakraNode& node : nodes) {
-        if (node.type == ChakraType::Metadata) {
-          read_group_metadata(node);
-        }
-      }
-      if (!nodes_.emplace(rank, std::move(nodes)).second) {
+      if (!files_.emplace(rank, &file).second) {
         fail_imported(file.name, "", "a rank of its own in its name",
                       fmt::format("{} again", rank));
       }
@@ -126,32 +152,32 @@ class ChakraGraph {
       return;
     }
     const nlohmann::json list =
-        json_of(std::string_view(node.inputs).substr(2, node.inputs.size() - 4), node.place);
+        json_of(std::string_view(node.inputs).substr(2, node.inputs.size() - 4), node.place());
     if (!list.is_array()) {
-      fail_imported(node.place, "inputs", "a list of process groups", "something else");
+      fail_imported(node.place(), "inputs", "a list of process groups", "something else");
     }
     for (const nlohmann::json& group : list) {
       if (!group.is_object() || !group.contains("pg_name") || !group["pg_name"].is_string() ||
           !group.contains("ranks")) {
-        fail_imported(node.place, "inputs", "process groups with pg_name and ranks",
+        fail_imported(node.place(), "inputs", "process groups with pg_name and ranks",
                       "something else");
       }
-      groups_[group["pg_name"].get<std::string>()] = ranks_of(group["ranks"], node.place);
+      groups_[group["pg_name"].get<std::string>()] = ranks_of(group["ranks"], node.place());
     }
   }
 
   int count_ranks() {
-    int ranks = nodes_.rbegin()->first + 1;
+    int ranks = files_.rbegin()->first + 1;
     for (const auto& [name, group] : groups_) {
       for (const int rank : group) {
         ranks = std::max(ranks, rank + 1);
       }
     }
-    if (nodes_.size() == 1 && ranks == 1) {
+    if (files_.size() == 1 && ranks == 1) {
       ranks = target_.gpus();  // Nothing says how many there are: those of the cluster.
     }
     if (ranks > target_.gpus()) {
-      fail_imported(nodes_.begin()->second.front().place, "",
+      fail_imported(files_.begin()->second->name, "",
                     fmt::format("at most {} ranks, the GPUs of the cluster", target_.gpus()),
                     std::to_string(ranks));
     }
@@ -161,18 +187,27 @@ class ChakraGraph {
   // Returns the order by dependencies, then recorded start, then place in the file; of a cycle,
   // which check() names, as in the file.
   static std::vector<std::size_t> order_of(const std::vector<ChakraNode>& nodes,
-                                           const std::map<std::uint64_t, std::size_t>& index_of) {
-    std::vector<std::vector<std::size_t>> after(nodes.size());
+                                           const NodeIndex& index_of) {
+    // Those that wait for each node, one after the other: from first[i] up to first[i + 1].
+    std::vector<std::size_t> first(nodes.size() + 1, 0);
     std::vector<std::size_t> waits(nodes.size(), 0);
     for (std::size_t index = 0; index < nodes.size(); ++index) {
       for (const std::uint64_t before : nodes[index].dependencies) {
-        const auto found = index_of.find(before);
-        if (found == index_of.end()) {
-          fail_imported(nodes[index].place, "dependencies", "a node of the file",
+        const std::optional<std::size_t> found = index_of.find(before);
+        if (!found) {
+          fail_imported(nodes[index].place(), "dependencies", "a node of the file",
                         std::to_string(before));
         }
-        after[found->second].push_back(index);
+        ++first[*found + 1];
         ++waits[index];
+      }
+    }
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<std::size_t> after(first.back());
+    std::vector<std::size_t> next_free(first.begin(), first.end() - 1);
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+      for (const std::uint64_t before : nodes[index].dependencies) {
+        after[next_free[*index_of.find(before)]++] = index;
       }
     }
     using Key = std::tuple<std::uint64_t, std::size_t>;
@@ -187,7 +222,8 @@ class ChakraGraph {
       const std::size_t index = std::get<1>(ready.top());
       ready.pop();
       order.push_back(index);
-      for (const std::size_t next : after[index]) {
+      for (std::size_t at = first[index]; at < first[index + 1]; ++at) {
+        const std::size_t next = after[at];
         if (--waits[next] == 0) {
           ready.emplace(nodes[next].start_micros, next);
         }
@@ -203,13 +239,7 @@ class ChakraGraph {
 
   void add_rank(int rank, const std::vector<ChakraNode>& nodes) {
     streams_.clear();
-    std::map<std::uint64_t, std::size_t> index_of;
-    for (std::size_t index = 0; index < nodes.size(); ++index) {
-      if (!index_of.emplace(nodes[index].id, index).second) {
-        fail_imported(nodes[index].place, "id", "a number of its own",
-                      std::to_string(nodes[index].id));
-      }
-    }
+    const NodeIndex index_of(nodes);
     std::vector<OperationId> operations(nodes.size());
     const std::vector<std::size_t> order = order_of(nodes, index_of);
     for (const std::size_t index : order) {
@@ -217,7 +247,7 @@ class ChakraGraph {
     }
     for (const std::size_t index : order) {
       for (const std::uint64_t before : nodes[index].dependencies) {
-        workload_->graph.add_dependency(operations[index_of.at(before)], operations[index]);
+        workload_->graph.add_dependency(operations[*index_of.find(before)], operations[index]);
       }
     }
   }
@@ -230,9 +260,19 @@ class ChakraGraph {
     return entry->second;
   }
 
+  // "NAME, node 5": the number apart, as nodes are many and their names few.
+  GraphName name_of(const ChakraNode& node) {
+    const auto number = static_cast<std::uint32_t>(node.id);
+    if (number == 0 || number != node.id) {
+      return {.text = workload_->graph.add_name(fmt::format("{}, node {}", node.name, node.id))};
+    }
+    return {.text = workload_->graph.add_name(fmt::format("{}, node ", node.name)),
+            .number = number};
+  }
+
   OperationId add_node(int rank, const ChakraNode& node) {
     note_attributes(node);
-    const std::string name = fmt::format("{}, node {}", node.name, node.id);
+    const GraphName name = name_of(node);
     OperationGraph& graph = workload_->graph;
     switch (node.type) {
       case ChakraType::Metadata:
@@ -251,7 +291,7 @@ class ChakraGraph {
       case ChakraType::Invalid:
         break;
     }
-    fail_imported(node.place, "type", "a type of node", "INVALID_NODE");
+    fail_imported(node.place(), "type", "a type of node", "INVALID_NODE");
   }
 
   void note_attributes(const ChakraNode& node) {
@@ -265,17 +305,19 @@ class ChakraGraph {
     }
   }
 
-  OperationId add_work(int rank, const ChakraNode& node, const std::string& name) {
+  OperationId add_work(int rank, const ChakraNode& node, GraphName name) {
     if (node.duration_micros == 0 &&
         (node.type != ChakraType::Compute || node.number_or("num_ops", kMaxCount, 0) > 0)) {
-      fail_imported(node.place, "duration_micros",
+      fail_imported(node.place(), "duration_micros",
                     "a recorded time: the work alone does not say what it takes", "0");
     }
     if (node.duration_micros > static_cast<std::uint64_t>(kMaxCount)) {
-      fail_imported(node.place, "duration_micros", "a time", std::to_string(node.duration_micros));
+      fail_imported(node.place(), "duration_micros", "a time",
+                    std::to_string(node.duration_micros));
     }
-    const SimTime time = times_.add(static_cast<std::int64_t>(node.duration_micros),
-                                    microseconds(1), node.place, "duration_micros");
+    const SimTime time = times_.add(
+        static_cast<std::int64_t>(node.duration_micros), microseconds(1),
+        [&] { return node.place(); }, "duration_micros");
     OperationGraph& graph = workload_->graph;
     if (node.type != ChakraType::Compute) {
       return graph.add_compute(stream(rank, "memory", StreamOrder::Ready), name,
@@ -290,17 +332,17 @@ class ChakraGraph {
   }
 
   // Reads the attribute that names the rank itself, if it is there, and that of its peer.
-  OperationId add_message(int rank, const ChakraNode& node, const std::string& name) {
+  OperationId add_message(int rank, const ChakraNode& node, GraphName name) {
     const bool sends = node.type == ChakraType::Send;
     const char* const own = sends ? "comm_src" : "comm_dst";
     if (node.number_or(own, kMaxImportedRank, rank) != rank) {
-      fail_imported(node.place, own, fmt::format("{}, the rank of the file", rank),
+      fail_imported(node.place(), own, fmt::format("{}, the rank of the file", rank),
                     std::to_string(node.number(own, kMaxImportedRank)));
     }
     const char* const other = sends ? "comm_dst" : "comm_src";
     const auto peer = static_cast<int>(node.number(other, kMaxImportedRank));
     if (peer == rank || peer >= ranks_) {
-      fail_imported(node.place, other, fmt::format("another rank, from 0 to {}", ranks_ - 1),
+      fail_imported(node.place(), other, fmt::format("another rank, from 0 to {}", ranks_ - 1),
                     std::to_string(peer));
     }
     const GraphMessage message{
@@ -314,57 +356,59 @@ class ChakraGraph {
                  : graph.add_receive(on, name, StepPart::Pipeline, message);
   }
 
-  OperationId add_call(int rank, const ChakraNode& node, const std::string& name) {
+  OperationId add_call(int rank, const ChakraNode& node, GraphName name) {
     constexpr std::int64_t kMaxType = 9;
     const std::int64_t type = node.number("comm_type", kMaxType);
     const std::optional<Operation> operation = operation_of(type);
     if (!operation) {
-      fail_imported(node.place, "comm_type", "a collective that is modelled, not gather or scatter",
-                    std::to_string(type));
+      fail_imported(node.place(), "comm_type",
+                    "a collective that is modelled, not gather or scatter", std::to_string(type));
     }
-    const std::vector<int> ranks = group_of_node(node);
-    const std::string group = node.text_or_none("pg_name");
-    const auto [found, is_new] = communicators_.try_emplace({group, ranks});
-    if (is_new) {
-      const std::string title =
-          group.empty() ? "all ranks" : fmt::format("process group {}", in_quotes(group));
-      found->second = workload_->graph.add_communicator(title, ranks);
-    }
-    const auto members = static_cast<std::int64_t>(ranks.size());
+    const CommunicatorId communicator = communicator_of(node);
+    const GraphCommunicator& group = workload_->graph.communicators()[communicator.value()];
+    const auto members = static_cast<std::int64_t>(group.ranks.size());
     const bool gathers = *operation == Operation::AllGather;
     const std::int64_t size = *operation == Operation::Barrier
                                   ? 0
                                   : node.number("comm_size", kMaxImportedBytes / members);
-    const std::string on = workload_->graph.communicators()[found->second.value()].name;
-    return workload_->graph.add_collective(stream(rank, on, StreamOrder::Listed), name,
+    return workload_->graph.add_collective(stream(rank, group.name, StreamOrder::Listed), name,
                                            StepPart::Data,
-                                           {.communicator = found->second,
+                                           {.communicator = communicator,
                                             .operation = *operation,
                                             .size = Bytes(gathers ? size * members : size)});
   }
 
-  std::vector<int> group_of_node(const ChakraNode& node) {
+  CommunicatorId communicator_of(const ChakraNode& node) {
+    const ChakraValue* const dimensions = node.attribute("involved_dim");
+    const std::vector<bool>* const involved =
+        dimensions == nullptr ? nullptr : std::get_if<std::vector<bool>>(dimensions);
+    const std::string group = node.text_or_none("pg_name");
+    if (group.empty() && involved != nullptr &&
+        std::find(involved->begin(), involved->end(), false) != involved->end()) {
+      fail_imported(node.place(), "involved_dim",
+                    "all dimensions or a pg_name: the file does not say which ranks lie along one",
+                    "some dimensions");
+    }
+    dimensions_ += !group.empty() && involved != nullptr ? 1 : 0;
+    const auto [entry, is_new] = communicators_.try_emplace(group);
+    if (is_new) {
+      entry->second = workload_->graph.add_communicator(
+          group.empty() ? "all ranks" : fmt::format("process group {}", in_quotes(group)),
+          ranks_of_group(node, group));
+    }
+    return entry->second;
+  }
+
+  // All ranks, for no group and one that lists none.
+  std::vector<int> ranks_of_group(const ChakraNode& node, const std::string& group) {
     std::vector<int> ranks(static_cast<std::size_t>(ranks_));
     std::iota(ranks.begin(), ranks.end(), 0);
-    const auto dimensions = node.attributes.find("involved_dim");
-    const std::vector<bool>* const involved =
-        dimensions == node.attributes.end() ? nullptr
-                                            : std::get_if<std::vector<bool>>(&dimensions->second);
-    const std::string group = node.text_or_none("pg_name");
     if (group.empty()) {
-      if (involved != nullptr &&
-          std::find(involved->begin(), involved->end(), false) != involved->end()) {
-        fail_imported(
-            node.place, "involved_dim",
-            "all dimensions or a pg_name: the file does not say which ranks lie along one",
-            "some dimensions");
-      }
       return ranks;
     }
-    dimensions_ += involved != nullptr ? 1 : 0;
     const auto found = groups_.find(group);
     if (found == groups_.end()) {
-      fail_imported(node.place, "pg_name",
+      fail_imported(node.place(), "pg_name",
                     "a group of --comm-groups or of a process_group:init node", in_quotes(group));
     }
     return found->second.empty() ? ranks : found->second;
@@ -374,11 +418,11 @@ class ChakraGraph {
 
   const ImportedTarget& target_;
   RankGroups groups_;
-  std::map<int, std::vector<ChakraNode>> nodes_;  // Nodes by rank.
+  std::map<int, const ImportedFile*> files_;  // By rank.
   int ranks_ = 0;
   std::optional<ImportedWorkload> workload_;
-  std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
-  std::map<std::string, StreamId> streams_;  // Streams of the rank.
+  std::map<std::string, CommunicatorId> communicators_;  // By name of the group.
+  std::map<std::string, StreamId> streams_;              // Streams of the rank.
   ImportedTimes times_;
   std::size_t metadata_ = 0;
   std::size_t dimensions_ = 0;

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "parallelism/trace_import/kineto_json.h"
+#include "parallelism/trace_import/kineto_launches.h"
 #include "parallelism/workload/imported_text.h"
-#include "sim/json_complaint.h"
 
 namespace trainyard {
 namespace {
@@ -26,8 +27,11 @@ constexpr std::int64_t kMaxMicroseconds = 4'000'000'000'000;
 // start of an interval of 7,889,238 s (up to 7.9e12). In nanoseconds this fits in 64 bits.
 constexpr std::int64_t kMaxStart = 9'000'000'000'000'000;
 
-constexpr std::array<KinetoCallName, 17> kCallNames{{
+// Titles of calls ("nccl:all_reduce") differ from their names for these.
+constexpr std::array<KinetoCallName, 19> kCallNames{{
     {"allreduce", Operation::AllReduce, false},
+    {"all_reduce", Operation::AllReduce, false},
+    {"_all_gather_base", Operation::AllGather, true},
     {"allreduce_coalesced", Operation::AllReduce, false},
     {"all_gather", Operation::AllGather, true},
     {"allgather", Operation::AllGather, true},
@@ -93,86 +97,31 @@ std::optional<std::vector<std::int64_t>> list_of(std::string_view text) {
   return list.empty() ? std::nullopt : std::optional(std::move(list));
 }
 
-// Fields of an object, with errors that name it.
-class KinetoFields {
- public:
-  KinetoFields(const json& object, std::string place) : object_(object), place_(std::move(place)) {}
+// What a file is that has no list of events, as far as its keys tell.
+std::string_view other_file(const json& root) {
+  struct OtherFile {
+    const char* key;
+    std::string_view what;
+  };
+  constexpr std::array<OtherFile, 3> kOthers{
+      {{"nodes", "an execution trace of PyTorch, which --execution-traces takes beside a profile"},
+       {"workload_graph", "a Chakra trace as JSON, of which the form in protocol buffers is read"},
+       {"rocprofiler-sdk-tool", "the result of rocprof, which no format here is"}}};
+  const auto found = std::find_if(kOthers.begin(), kOthers.end(), [&](const OtherFile& each) {
+    return root.is_object() && root.contains(each.key);
+  });
+  return found == kOthers.end() ? "none" : found->what;
+}
 
-  [[nodiscard]] const std::string& place() const { return place_; }
-  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
-
-  [[noreturn]] void fail(std::string_view field, std::string_view expected) const {
-    const auto found = object_.find(field);
-    const std::string text =
-        found == object_.end()
-            ? "none"
-            : shortened(found->dump(-1, ' ', false, json::error_handler_t::replace));
-    fail_imported(place_, field, expected, text);
-  }
-
-  [[nodiscard]] std::string text(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end() || !found->is_string()) {
-      fail(key, "a text");
-    }
-    return found->get<std::string>();
-  }
-  [[nodiscard]] std::string text_or_none(const char* key) const {
-    return has(key) ? text(key) : std::string();
-  }
-  // Some versions write numbers as texts.
-  [[nodiscard]] std::int64_t integer(const char* key, std::int64_t max) const {
-    const auto found = object_.find(key);
-    std::optional<std::int64_t> value;
-    if (found != object_.end() && found->is_number_unsigned() &&
-        found->get<std::uint64_t>() <= static_cast<std::uint64_t>(max)) {
-      value = found->get<std::int64_t>();
-    } else if (found != object_.end() && found->is_string()) {
-      value = imported_number(found->get<std::string>(), max);
-    }
-    if (!value) {
-      fail(key, fmt::format("a whole number from 0 to {}", max));
-    }
-    return *value;
-  }
-  // Whole microseconds and the rest apart: exact below 2^43 us, which starts since
-  // ChromeTraceBaseTime are, and of whole microseconds. Starts since the epoch that have decimals
-  // are known to a quarter of a microsecond, as a double holds no more of them.
-  [[nodiscard]] std::int64_t nanoseconds_of(const char* key, std::int64_t max) const {
-    const auto found = object_.find(key);
-    double value = -1.0;
-    if (found != object_.end() && found->is_number()) {
-      value = found->get<double>();
-    }
-    if (!(value >= 0.0 && value <= static_cast<double>(max))) {
-      fail(key, fmt::format("microseconds from 0 to {:g}", static_cast<double>(max)));
-    }
-    const double whole = std::floor(value);
-    return static_cast<std::int64_t>(whole) * 1'000 + std::llround((value - whole) * 1e3);
-  }
-
- private:
-  const json& object_;
-  std::string place_;
-};
-
-class KinetoReader {
+class KinetoReader final : public KinetoEventSink {
  public:
   explicit KinetoReader(const ImportedFile& file) : file_(file) {}
 
   KinetoTrace read() {
     trace_.name = file_.name;
-    check_json_depth(file_.name, file_.text);
-    json root;
-    try {
-      root = json::parse(file_.text, [&](int depth, json::parse_event_t event, json& parsed) {
-        return keep(depth, event, parsed);
-      });
-    } catch (const json::exception& problem) {
-      fail_json(file_.name, file_.text, problem);
-    }
+    const json root = read_kineto_json(file_, *this);
     if (!root.is_object() || !root.contains("traceEvents")) {
-      fail_imported(file_.name, "traceEvents", "a list of events", "none");
+      fail_imported(file_.name, "traceEvents", "a list of events", other_file(root));
     }
     if (!root["traceEvents"].is_array() || !root["traceEvents"].empty()) {
       fail_imported(file_.name, "traceEvents", "a list of objects", "something else");
@@ -181,35 +130,57 @@ class KinetoReader {
       read_distribution(root["distributedInfo"]);
     }
     set_starts();
-    std::stable_sort(trace_.events.begin(), trace_.events.end(),
-                     [](const KinetoEvent& a, const KinetoEvent& b) { return a.start < b.start; });
+    look_around_launches();
     return std::move(trace_);
   }
 
- private:
-  // Events are taken as they come and not kept as JSON: there are millions.
-  bool keep(int depth, json::parse_event_t event, const json& parsed) {
-    if (event == json::parse_event_t::key && depth == 1) {
-      in_events_ = parsed == "traceEvents";
+  [[nodiscard]] KinetoWanted wanted(const KinetoHead& head) override {
+    if (!head.phase || !head.category || !head.name || is_work_of_gpu(*head.category)) {
+      return KinetoWanted::Now;
     }
-    if (in_events_ && event == json::parse_event_t::object_end && depth == 2) {
-      read_event(parsed);
-      ++index_;
-      return false;
-    }
-    return true;
+    count(*head.phase == "X" && !head.category->empty() ? *head.category : "no duration");
+    return KinetoLaunches::is_of_launches(*head.category, *head.name) ? KinetoWanted::Later
+                                                                      : KinetoWanted::No;
   }
 
+  void take(const json& event, std::size_t index) override {
+    index_ = index;
+    read_event(event);
+  }
+
+  [[nodiscard]] bool wants_later() const override {
+    return std::any_of(read_.begin(), read_.end(),
+                       [](const Read& read) { return read.correlation >= 0; });
+  }
+
+ private:
+  // A work of the GPU as it is read: its name is cut out of it before it is known to be the file's.
+  struct Read {
+    std::int64_t start = 0;  // In nanoseconds of the clock of the file.
+    std::size_t index = 0;   // Among the events of the file.
+    std::int64_t correlation = -1;
+    KinetoEvent event;
+  };
+
   void read_event(const json& object) {
-    std::string name = object.contains("name") && object["name"].is_string()
-                           ? object["name"].get<std::string>()
-                           : std::string("no name");
-    KinetoFields fields(object,
-                        fmt::format("{}: event {} ({})", file_.name, index_, shortened(name)));
-    const std::string phase = fields.text("ph");
-    const std::string category = fields.text_or_none("cat");
+    const std::string_view named = kineto_text(object, "name");
+    const std::string_view name =
+        object.contains("name") && object["name"].is_string() ? named : std::string_view("no name");
+    const KinetoFields fields(object, file_.name, index_, name);
+    const std::string_view phase = kineto_text(object, "ph");
+    if (phase.empty()) {
+      fields.fail("ph", "a text");
+    }
+    const std::string_view category = kineto_text(object, "cat");
+    if (category.empty() && fields.has("cat")) {
+      static_cast<void>(fields.text("cat"));
+    }
     if (!is_work_of_gpu(category)) {
-      ++trace_.left_out[phase == "X" && !category.empty() ? category : "no duration"];
+      if (KinetoLaunches::is_of_launches(category, name)) {
+        launches_.take(object, fields);
+      } else {
+        count(phase == "X" && !category.empty() ? category : "no duration");
+      }
       return;
     }
     if (phase != "X") {
@@ -219,34 +190,91 @@ class KinetoReader {
     if (arguments == object.end() || !arguments->is_object()) {
       fields.fail("args", "an object with the stream");
     }
-    KinetoEvent event;
-    event.name = std::move(name);
-    event.place = fields.place();
-    starts_.push_back(fields.nanoseconds_of("ts", kMaxStart));
-    event.time = times_.add(fields.nanoseconds_of("dur", kMaxMicroseconds), nanoseconds(1),
-                            event.place, "dur");
-    read_arguments(KinetoFields(*arguments, fields.place()), event);
-    trace_.events.push_back(std::move(event));
+    Read read{.index = index_, .event = {}};
+    read.event.name = trace_.names.own(name);
+    read.start = fields.nanoseconds_of("ts", kMaxStart);
+    read.event.time = times_.add(
+        fields.nanoseconds_of("dur", kMaxMicroseconds), nanoseconds(1),
+        [&] { return fields.place(); }, "dur");
+    read_arguments(fields, fields.within(*arguments), read);
+    read_.push_back(std::move(read));
   }
+
+  void count(std::string_view category) { ++trace_.left_out[std::string(category)]; }
 
   // Only now it is known which operation is the first.
   void set_starts() {
-    const auto first = std::min_element(starts_.begin(), starts_.end());
-    for (std::size_t index = 0; index < starts_.size(); ++index) {
-      const std::int64_t after = starts_[index] - *first;
-      KinetoEvent& event = trace_.events[index];
+    std::stable_sort(read_.begin(), read_.end(),
+                     [](const Read& a, const Read& b) { return a.start < b.start; });
+    for (Read& read : read_) {
+      const std::int64_t after = read.start - read_.front().start;
       if (after > kMaxMicroseconds * 1'000) {
-        fail_imported(event.place, "ts",
-                      fmt::format("at most {:g} microseconds after the first operation of the GPU",
-                                  static_cast<double>(kMaxMicroseconds)),
-                      fmt::format("{}.{:03}", after / 1'000, after % 1'000));
+        fail_imported(
+            fmt::format("{}: event {} ({})", file_.name, read.index, shortened(read.event.name)),
+            "ts",
+            fmt::format("at most {:g} microseconds after the first operation of the GPU",
+                        static_cast<double>(kMaxMicroseconds)),
+            fmt::format("{}.{:03}", after / 1'000, after % 1'000));
       }
-      event.start = nanoseconds(after);
+      read.event.start = nanoseconds(after);
+      trace_.events.push_back(std::move(read.event));
     }
   }
 
-  void read_arguments(const KinetoFields& fields, KinetoEvent& event) {
-    event.stream = fields.integer("stream", kMaxStream);
+  void look_around_launches() {
+    std::vector<std::pair<std::size_t, LaunchedCall>> calls;
+    std::map<std::uint64_t, int> kernels;  // How many each call has.
+    for (std::size_t index = 0; index < trace_.events.size(); ++index) {
+      const KinetoEvent& event = trace_.events[index];
+      if (event.kind == KinetoKind::Recorded && event.unknown == kNamelessCollective) {
+        if (std::optional<LaunchedCall> call = launches_.around(read_[index].correlation)) {
+          ++kernels[call->number];
+          calls.emplace_back(index, std::move(*call));
+        }
+      }
+    }
+    for (const auto& [index, call] : calls) {
+      if (kernels[call.number] > 1) {
+        continue;  // Nothing says what each of them does.
+      }
+      KinetoEvent& event = trace_.events[index];
+      if (call.fields.is_object()) {
+        read_call(KinetoFields(call.fields, file_.name, read_[index].index, event.name), event);
+      } else if (call.bytes > 0) {
+        add_launched(index, call);
+      }
+    }
+    read_.clear();
+  }
+
+  void add_launched(std::size_t index, const LaunchedCall& call) {
+    const KinetoCallName* name = kineto_call_of(call.name);
+    if (name == nullptr) {
+      return;
+    }
+    KinetoLaunched launched{
+        .event = index, .operation = name->operation, .put_in = Bytes(call.bytes)};
+    const std::int64_t smaller = std::min(call.bytes, call.output_bytes);
+    const std::int64_t larger = std::max(call.bytes, call.output_bytes);
+    switch (name->operation) {
+      case Operation::AllGather:
+      case Operation::ReduceScatter:
+        launched.group_size = smaller > 0 && larger % smaller == 0 ? larger / smaller : 0;
+        break;
+      case Operation::AllToAll:
+        launched.unknown = smaller > 0 && smaller != larger ? kUnequalSplits : "";
+        break;
+      default:
+        break;
+    }
+    trace_.launched.push_back(launched);
+  }
+
+  void read_arguments(const KinetoFields& event, const KinetoFields& fields, Read& read) {
+    // The thread of work of a GPU is its stream, which tools may leave to say so.
+    read.event.stream = fields.has("stream") || !event.has("tid")
+                            ? fields.integer("stream", kMaxStream)
+                            : event.integer("tid", kMaxStream);
     if (fields.has("device")) {
       const std::int64_t device = fields.integer("device", kMaxImportedRank);
       if (device_.value_or(device) != device) {
@@ -255,9 +283,12 @@ class KinetoReader {
       device_ = device;
     }
     if (fields.has("Collective name")) {
-      read_call(fields, event);
-    } else {
-      mark_collective(event);
+      read_call(fields, read.event);
+      return;
+    }
+    mark_collective(read.event);
+    if (read.event.kind == KinetoKind::Recorded && fields.has("correlation")) {
+      read.correlation = fields.integer("correlation", std::numeric_limits<std::int64_t>::max());
     }
   }
 
@@ -325,11 +356,10 @@ class KinetoReader {
   }
 
   void read_distribution(const json& object) {
-    const std::string place = file_.name + ": distributedInfo";
     if (!object.is_object()) {
-      fail_imported(place, "", "an object", "something else");
+      fail_imported(file_.name + ": distributedInfo", "", "an object", "something else");
     }
-    const KinetoFields fields(object, place);
+    const KinetoFields fields(object, file_.name, "distributedInfo");
     if (fields.has("rank")) {
       trace_.rank = static_cast<int>(fields.integer("rank", kMaxImportedRank));
     }
@@ -343,7 +373,7 @@ class KinetoReader {
       if (!group.is_object() || !group.contains("pg_name") || !group.contains("ranks")) {
         continue;
       }
-      const KinetoFields of_group(group, place + ": pg_config");
+      const KinetoFields of_group(group, file_.name, "distributedInfo: pg_config");
       std::vector<int>& ranks = trace_.groups[of_group.text("pg_name")];
       ranks.clear();
       for (const json& rank : group["ranks"]) {
@@ -358,9 +388,8 @@ class KinetoReader {
   const ImportedFile& file_;
   KinetoTrace trace_;
   ImportedTimes times_;
-  // Starts of the events, in nanoseconds of the clock of the file.
-  std::vector<std::int64_t> starts_;
-  bool in_events_ = false;
+  KinetoLaunches launches_;
+  std::vector<Read> read_;  // By start from set_starts() on.
   std::size_t index_ = 0;
   std::optional<std::int64_t> device_;
 };

@@ -8,9 +8,12 @@
 // on the host and is counted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +50,8 @@ inline constexpr std::string_view kUnequalSplits = "with unequal splits";
 
 struct KinetoEvent {
   KinetoKind kind = KinetoKind::Work;
-  std::string name;
-  std::string place;  // "FILE: event 17 (NAME)".
-  SimTime start;      // After that of the first event; whole nanoseconds, as the time.
+  std::string_view name;  // Among the names of the trace.
+  SimTime start;          // After that of the first event; whole nanoseconds, as the time.
   SimTime time;
   std::int64_t stream = 0;
   std::string_view unknown = {};  // For Recorded: why, to follow "kernels of collectives".
@@ -62,6 +64,35 @@ struct KinetoEvent {
   int peer = 0;
 };
 
+// Names, each once, as operations of a step have those of the step before. What it gives out refers
+// to it, wherever it is moved.
+class KinetoNames {
+ public:
+  KinetoNames() = default;
+  KinetoNames(KinetoNames&&) = default;
+  KinetoNames& operator=(KinetoNames&&) = default;
+  KinetoNames(const KinetoNames&) = delete;
+  KinetoNames& operator=(const KinetoNames&) = delete;
+  ~KinetoNames() = default;
+
+  [[nodiscard]] std::string_view own(std::string_view text) {
+    const auto found = names_.find(text);
+    return found != names_.end() ? *found : *names_.emplace(text).first;
+  }
+
+ private:
+  std::set<std::string, std::less<>> names_;
+};
+
+// A kernel without a name for its collective, and the call around its launch.
+struct KinetoLaunched {
+  std::size_t event = 0;  // Among the events of the trace.
+  Operation operation = Operation::AllReduce;
+  Bytes put_in{};                 // By each rank.
+  std::int64_t group_size = 0;    // 0: not known.
+  std::string_view unknown = {};  // Why it is only recorded; empty: it is not.
+};
+
 struct KinetoTrace {
   std::string name;  // Name of the file.
   std::optional<int> rank = {};
@@ -69,7 +100,9 @@ struct KinetoTrace {
   // Groups by name, as distributedInfo has them.
   std::map<std::string, std::vector<int>> groups = {};
   std::vector<KinetoEvent> events = {};              // Events by start.
+  std::vector<KinetoLaunched> launched = {};         // By event.
   std::map<std::string, std::size_t> left_out = {};  // Counts by category.
+  KinetoNames names = {};
 };
 
 // Makes work that is a kernel of NCCL, RCCL or MSCCL, by its name, a call that is only recorded.

@@ -26,6 +26,8 @@ namespace {
 // before it drains. The time of the predecessor is then taken until that beginning.
 constexpr SimTime kLongestDrain = microseconds(1);
 
+constexpr std::string_view kGroupNowhere = "of groups whose ranks are nowhere in the file";
+
 // Cuts operations where the next one of their stream begins, so that all together take what was
 // recorded.
 void cut_draining(std::vector<KinetoEvent>& events) {
@@ -47,7 +49,8 @@ void cut_draining(std::vector<KinetoEvent>& events) {
 // without both, 0. GPUs of one export of Nsight Systems count on from there.
 std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
   std::map<int, KinetoTrace> traces;
-  for (const ImportedFile& file : files) {
+  for (const ImportedFile& listed : files) {
+    const ImportedFile file = with_text(listed);
     std::vector<KinetoTrace> read;
     if (is_sqlite(file.text) || is_lines_of_json(file.text)) {
       read = read_nsys_events(file);
@@ -81,7 +84,7 @@ std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
 std::map<int, KinetoTrace> joined(std::map<int, KinetoTrace> traces,
                                   const std::vector<ImportedFile>& files) {
   for (const ImportedFile& file : files) {
-    const ExecutionTrace calls = read_execution_trace(file);
+    const ExecutionTrace calls = read_execution_trace(with_text(file));
     const auto found = traces.find(calls.rank);
     if (found == traces.end()) {
       fail_imported(file.name, "", "a rank that has a profile", std::to_string(calls.rank));
@@ -91,10 +94,67 @@ std::map<int, KinetoTrace> joined(std::map<int, KinetoTrace> traces,
   return traces;
 }
 
+// Whether kernels that only their launches name are calls of all ranks: nothing in the files tells
+// of another group.
+bool are_of_all(const std::map<int, KinetoTrace>& traces) {
+  return std::all_of(traces.begin(), traces.end(), [](const auto& entry) {
+    const KinetoTrace& trace = entry.second;
+    return trace.world_size && trace.groups.size() <= 1 &&
+           std::all_of(trace.launched.begin(), trace.launched.end(),
+                       [&](const KinetoLaunched& each) {
+                         return each.group_size == 0 || each.group_size == *trace.world_size;
+                       });
+  });
+}
+
+// Operation and bytes of the calls that would come of them.
+std::vector<std::pair<Operation, Bytes>> launched_calls(const KinetoTrace& trace) {
+  std::vector<std::pair<Operation, Bytes>> calls;
+  for (const KinetoLaunched& each : trace.launched) {
+    if (each.unknown.empty()) {
+      calls.emplace_back(each.operation, each.put_in);
+    }
+  }
+  return calls;
+}
+
+// The kernels without a name become the calls around their launches, where all ranks that have a
+// profile made the same ones. Returns how many.
+std::size_t name_by_launches(std::map<int, KinetoTrace>& traces) {
+  const bool are_same = std::all_of(traces.begin(), traces.end(), [&](const auto& entry) {
+    return launched_calls(entry.second) == launched_calls(traces.begin()->second);
+  });
+  if (!are_same) {
+    return 0;
+  }
+  const bool is_of_all = are_of_all(traces);
+  std::size_t named = 0;
+  for (auto& [rank, trace] : traces) {
+    const std::int64_t ranks = trace.world_size.value_or(0);
+    for (const KinetoLaunched& each : trace.launched) {
+      KinetoEvent& event = trace.events[each.event];
+      const Bytes size = each.operation == Operation::AllGather ? each.put_in * ranks : each.put_in;
+      if (!each.unknown.empty()) {
+        event.unknown = each.unknown;
+      } else if (!is_of_all || size > Bytes(kMaxImportedBytes)) {
+        event.unknown = kGroupNowhere;
+      } else {
+        event.kind = KinetoKind::Call;
+        event.operation = each.operation;
+        event.size = size;
+        event.group_size = ranks;
+        ++named;
+      }
+    }
+  }
+  return named;
+}
+
 class KinetoGraph {
  public:
   KinetoGraph(const std::vector<ImportedFile>& files, const ImportedTarget& target)
       : traces_(joined(by_rank(files), target.execution_traces)),
+        launched_(target.execution_traces.empty() ? name_by_launches(traces_) : 0),
         ranks_(count_ranks(target.gpus())),
         workload_{.format = ImportedFormat::Kineto, .graph = graph_of_traced(ranks_, traces_)} {}
 
@@ -108,6 +168,12 @@ class KinetoGraph {
           "{} operations began before the one before them on their stream ended: they run beside "
           "it",
           overlaps_));
+    }
+    if (launched_ > 0) {
+      workload_.notes.push_back(fmt::format(
+          "{} kernels of collectives without a name are taken as the calls around their "
+          "launches, of all {} ranks",
+          launched_, ranks_));
     }
     for (const auto& [unknown, recorded_only] : recorded_only_) {
       workload_.notes.push_back(
@@ -268,7 +334,7 @@ class KinetoGraph {
       case KinetoKind::Call: {
         const std::optional<CommunicatorId> group = communicator(trace, event);
         if (!group) {
-          return add_recorded(event, stream, "of groups whose ranks are nowhere in the file");
+          return add_recorded(event, stream, kGroupNowhere);
         }
         return graph.add_collective(
             stream, event.name, StepPart::Data,
@@ -324,6 +390,7 @@ class KinetoGraph {
   };
 
   std::map<int, KinetoTrace> traces_;
+  std::size_t launched_;  // Calls that only launches name.
   int ranks_;
   ImportedWorkload workload_;
   std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;

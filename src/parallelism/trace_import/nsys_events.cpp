@@ -54,34 +54,34 @@ class NsysRows {
     std::int64_t start = 0;  // In nanoseconds, as the end.
     std::int64_t end = 0;
   };
-  void add(const Row& row, std::string name) {
-    KinetoEvent& event = events_[{row.process, row.device}].emplace_back();
-    event.name = std::move(name);
-    event.place = fmt::format("{}: {}", file_.name, shortened(event.name));
+  void add(const Row& row, std::string_view name) {
+    KinetoTrace& trace = traces_[{row.process, row.device}];
+    KinetoEvent& event = trace.events.emplace_back();
+    event.name = trace.names.own(name);
+    const auto place = [&] { return fmt::format("{}: {}", file_.name, shortened(event.name)); };
     event.stream = row.stream;
     if (row.start < 0 || row.end < row.start || row.end > kMaxNanoseconds) {
-      fail_imported(event.place, "start",
+      fail_imported(place(), "start",
                     fmt::format("nanoseconds from 0 to {}, before the end", kMaxNanoseconds),
                     fmt::format("{} to {}", row.start, row.end));
     }
     event.start = nanoseconds(row.start);
-    event.time = times_.add(row.end - row.start, nanoseconds(1), event.place, "end");
+    event.time = times_.add(row.end - row.start, nanoseconds(1), place, "end");
     mark_collective(event);
   }
 
   std::vector<KinetoTrace> traces() && {
     std::vector<KinetoTrace> traces;
-    for (auto& [key, events] : events_) {
+    for (auto& [key, trace] : traces_) {
       std::stable_sort(
-          events.begin(), events.end(),
+          trace.events.begin(), trace.events.end(),
           [](const KinetoEvent& a, const KinetoEvent& b) { return a.start < b.start; });
-      const SimTime first = events.front().start;
-      for (KinetoEvent& event : events) {
+      const SimTime first = trace.events.front().start;
+      for (KinetoEvent& event : trace.events) {
         event.start = event.start - first;
       }
-      KinetoTrace& trace = traces.emplace_back();
       trace.name = file_.name;
-      trace.events = std::move(events);
+      traces.push_back(std::move(trace));
     }
     return traces;
   }
@@ -92,7 +92,7 @@ class NsysRows {
 
   const ImportedFile& file_;
   ImportedTimes times_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<KinetoEvent>> events_;
+  std::map<std::pair<std::int64_t, std::int64_t>, KinetoTrace> traces_;
 };
 
 struct CloseDatabase {
@@ -170,9 +170,9 @@ class DatabaseReader {
                  .stream = number(2),
                  .start = number(3),
                  .end = number(4)},
-                std::string(is_kind           ? copy_name(number(5))
-                            : name == nullptr ? kNoName
-                                              : name));
+                is_kind           ? copy_name(number(5))
+                : name == nullptr ? kNoName
+                                  : name);
     }
   }
 
@@ -263,7 +263,7 @@ class LinesReader {
                .stream = number(*event, "streamId"),
                .start = number(*event, "startNs"),
                .end = number(*event, "endNs")},
-              std::move(name));
+              name);
   }
 
   // Numbers of 64 bits are texts, and zero is left out: the JSON of protocol buffers.

@@ -85,6 +85,10 @@ std::optional<ProtobufField> ProtobufReader::next() {
   }
 }
 
+std::optional<std::uint64_t> ProtobufReader::next_number() {
+  return at_ == text_.size() ? std::nullopt : std::optional(varint());
+}
+
 std::optional<std::string_view> ProtobufReader::next_message() {
   if (at_ == text_.size()) {
     return std::nullopt;

@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
 
 namespace trainyard {
 
@@ -22,18 +20,19 @@ struct ProtobufField {
   std::string_view bytes = {};  // Content of Bytes.
 };
 
-// A message. Its text must outlive the reader. Throws ConfigError "PLACE: ..." for what ends too
+// A message. Its text and place must outlive the reader. Throws ConfigError "PLACE: ..." for what ends too
 // early, for groups, and for numbers that are none.
 class ProtobufReader {
  public:
-  ProtobufReader(std::string_view text, std::string place)
-      : text_(text), place_(std::move(place)) {}
+  ProtobufReader(std::string_view text, std::string_view place) : text_(text), place_(place) {}
 
   // Returns nothing at the end.
   [[nodiscard]] std::optional<ProtobufField> next();
   // The bytes of a message whose length stands before it, as in files with many. Nothing at the
   // end.
   [[nodiscard]] std::optional<std::string_view> next_message();
+  // The next one of packed numbers. Nothing at the end.
+  [[nodiscard]] std::optional<std::uint64_t> next_number();
 
  private:
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const;
@@ -41,7 +40,7 @@ class ProtobufReader {
   std::string_view take(std::uint64_t bytes);
 
   std::string_view text_;
-  std::string place_;
+  std::string_view place_;
   std::size_t at_ = 0;
 };
 

@@ -28,6 +28,7 @@ struct FormatRules {
   // Whether the rank of a file is the last number in its name, as ASTRA-sim names its files.
   bool has_rank_in_name;
   bool is_read_by_lines = false;
+  bool is_read_by_files = false;
 };
 
 const FormatRules& rules_of(ImportedFormat format) {
@@ -44,19 +45,21 @@ const FormatRules& rules_of(ImportedFormat format) {
        .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL",
                        "TRANSFORMER", "TRANSFORMER_FWD_IN_BCKWD", "HYBRID_DATA_MODEL",
                        "HYBRID_MODEL_DATA", "HYBRID_DLRM", "HYBRID_DLRM_ENHANCED",
-                       "HYBRID_CUSTOMIZED", "MICRO", "DISTRIBUTED_INFERENCE"},
+                       "HYBRID_CUSTOMIZED", "MICRO", "DISTRIBUTED_INFERENCE", "DATA_REORDER"},
        .has_rank_files = false,
        .has_rank_in_name = false},
       {.name = "kineto",
        .extensions = {".json", ".jsonl", ".sqlite"},
        .first_words = {},
        .has_rank_files = true,
-       .has_rank_in_name = false},
+       .has_rank_in_name = false,
+       .is_read_by_files = true},
       {.name = "chakra",
        .extensions = {".et"},
        .first_words = {},
        .has_rank_files = true,
-       .has_rank_in_name = true},
+       .has_rank_in_name = true,
+       .is_read_by_files = true},
   }};
   return kRules[static_cast<std::size_t>(format)];
 }
@@ -186,6 +189,12 @@ std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& pa
   return std::nullopt;
 }
 
+ImportedFile with_text(const ImportedFile& file) {
+  return {.name = file.name,
+          .rank = file.rank,
+          .text = file.is_on_disc ? read_packed_file(file.name, kMaxBytes) : file.text};
+}
+
 std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
                                               ImportedFormat format) {
   const auto found = files_of(path, format);
@@ -201,8 +210,9 @@ std::vector<ImportedFile> read_imported_files(const std::filesystem::path& path,
                   std::to_string(found.size()));
   }
   std::vector<ImportedFile> files;
+  const FormatRules& rules = rules_of(format);
   for (const auto& [rank, file] : found) {
-    if (rules_of(format).is_read_by_lines && !is_packed(file)) {
+    if (rules.is_read_by_files || (rules.is_read_by_lines && !is_packed(file))) {
       static_cast<void>(readable_size(file, kMaxBytes));
       files.push_back({.name = file.string(), .rank = rank, .text = {}, .is_on_disc = true});
     } else {

@@ -26,9 +26,12 @@ struct ImportedFile {
   std::optional<int> rank;  // As its name says, where names of its format do, or the pattern.
   std::string text;
   // The text is not here but in the file `name`, for readers that take line after line
-  // (imported_lines.h).
+  // (imported_lines.h) or file after file.
   bool is_on_disc = false;
 };
+
+// The file with its text. Throws ConfigError.
+[[nodiscard]] ImportedFile with_text(const ImportedFile& file);
 
 // The format that this path has by the rules of the page: by its extension, else by the first word
 // of the file. Nothing: a workload of our own, or nothing that can be read.

@@ -13,7 +13,11 @@ namespace trainyard {
 namespace {
 
 std::vector<ChakraNode> nodes_of(const std::string& text) {
-  return read_chakra_nodes({.name = "a.et", .rank = 0, .text = text});
+  std::vector<ChakraNode> nodes = read_chakra_nodes({.name = "a.et", .rank = 0, .text = text});
+  for (ChakraNode& node : nodes) {
+    node.file = "a.et";  // As that of the file ends here.
+  }
+  return nodes;
 }
 
 std::string nodes_error(const std::string& text) {
@@ -54,7 +58,7 @@ TEST_CASE("nodes have the fields of the schema", "[chakra]") {
   REQUIRE(nodes[0].number_or("is_cpu_op", 1, 0) == 1);
   REQUIRE(nodes[0].number_or("comm_tag", 1, 0) == 0);
   REQUIRE(nodes[0].text_or_none("pg_name") == "0");
-  REQUIRE(std::get<std::vector<bool>>(nodes[0].attributes.at("dims")) == std::vector<bool>{true});
+  REQUIRE(std::get<std::vector<bool>>(*nodes[0].attribute("dims")) == std::vector<bool>{true});
 }
 
 TEST_CASE("numbers of all types of the schema are numbers", "[chakra]") {

@@ -56,6 +56,27 @@ std::vector<std::string> overlapped(double offset) {
           work(7, offset + 20, 3)};
 }
 
+// What older versions of PyTorch write of a sum: a kernel without a name for its collective, its
+// launch, and around that what was noted down, in microseconds.
+std::vector<std::string> launched(double start, double time, const std::string& title, int elements,
+                                  const std::string& dispatched = "[[]]", int correlation = 5) {
+  const auto host = [&](const std::string& category, const std::string& name, double at,
+                        const std::string& arguments) {
+    return fmt::format(R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 1, "tid": 2, "ts": {}, )"
+                       R"("dur": 4, "args": {{{}}}}})",
+                       category, name, at, arguments);
+  };
+  return {host("cpu_op", "c10d::" + title, start - 9,
+               fmt::format(R"("Input Dims": {}, "Input type": ["float", "float"])", dispatched)),
+          host("user_annotation", "nccl:" + title, start - 8,
+               fmt::format(R"("Input Dims": [[{}]], "Input type": ["float"])", elements)),
+          host("cuda_runtime", "cudaLaunchKernel", start - 7,
+               fmt::format(R"("correlation": {})", correlation)),
+          fmt::format(R"({{"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL", )"
+                      R"("ts": {}, "dur": {}, "args": {{"stream": 20, "correlation": {}}}}})",
+                      start, time, correlation)};
+}
+
 }  // namespace
 
 TEST_CASE("a rank without calls takes what was recorded", "[kineto]") {
@@ -88,6 +109,55 @@ TEST_CASE("calls take what they take on the network, beside other streams", "[ki
   events[1] = sum(20, 10, 5, 10'000);
   const ImportedWorkload longer = kineto({profile(0, events), profile(1, events)});
   REQUIRE(run_round(longer).result.finish == 10_us + 42_us + 3_us);
+}
+
+TEST_CASE("a kernel without a name is the call around its launch", "[kineto]") {
+  const auto with = [](const std::vector<std::string>& call) {
+    std::vector<std::string> events = overlapped(100);
+    events.erase(events.begin() + 1);
+    events.insert(events.end(), call.begin(), call.end());
+    return events;
+  };
+  // The same as in the test above, where the kernels have names.
+  const std::vector<std::string> events = with(launched(110, 5, "all_reduce", 500));
+  const ImportedWorkload workload = kineto({profile(0, events), profile(1, events)});
+  REQUIRE(workload.recorded_calls.size() == 2);
+  REQUIRE(run_round(workload).result.finish == 23_us);
+  REQUIRE(workload.notes.front() ==
+          "2 kernels of collectives without a name are taken as the calls around their launches, "
+          "of all 2 ranks");
+  // A rank gathers what both put in: 2000 bytes each.
+  const std::vector<std::string> gather = with(launched(110, 5, "_all_gather_base", 500));
+  const ImportedWorkload gathered = kineto({profile(0, gather), profile(1, gather)});
+  const GraphCall& call = gathered.graph.operation(gathered.recorded_calls.at(0).operation).call;
+  REQUIRE(call.operation == Operation::AllGather);
+  REQUIRE(call.size == Bytes(4000));
+}
+
+TEST_CASE("a launch names no call that ranks disagree about, or of another group", "[kineto]") {
+  const auto notes_of = [](const std::vector<std::string>& first,
+                           const std::vector<std::string>& second) {
+    const ImportedWorkload workload = kineto({profile(0, first), profile(1, second)});
+    REQUIRE(workload.recorded_calls.empty());
+    return workload.notes.front();
+  };
+  const std::vector<std::string> sum_of_two = launched(110, 5, "all_reduce", 500);
+  REQUIRE(notes_of(sum_of_two, launched(110, 5, "all_reduce", 501)) ==
+          "2 kernels of collectives whose collective has no name take their recorded time, 10.000 "
+          "us in all");
+  // Four ranks share what comes out, and the profile has two.
+  const std::vector<std::string> of_four =
+      launched(110, 5, "_reduce_scatter_base", 500, "[[125], [500]]");
+  REQUIRE(notes_of(of_four, of_four) ==
+          "2 kernels of collectives of groups whose ranks are nowhere in the file take their "
+          "recorded time, 10.000 us in all");
+  const std::vector<std::string> unequal = launched(110, 5, "all_to_all", 500, "[[501], [500]]");
+  REQUIRE(notes_of(unequal, unequal).find("2 kernels of collectives with unequal splits") == 0);
+  // Two kernels in one call.
+  std::vector<std::string> twice = sum_of_two;
+  twice.push_back(launched(120, 5, "all_reduce", 500).back());
+  REQUIRE(notes_of(twice, twice).find("4 kernels of collectives whose collective has no name") ==
+          0);
 }
 
 TEST_CASE("one rank represents those that have no trace", "[kineto]") {

@@ -64,7 +64,8 @@ TEST_CASE("files of ranks are those that a pattern or a directory has", "[import
     std::vector<std::optional<int>> ranks;
     for (const ImportedFile& file :
          read_imported_files(folder.path() / pattern, ImportedFormat::Kineto)) {
-      REQUIRE(std::filesystem::path(file.name).filename() == file.text);
+      REQUIRE(file.is_on_disc);
+      REQUIRE(std::filesystem::path(file.name).filename() == with_text(file).text);
       ranks.push_back(file.rank);
     }
     return ranks;
