@@ -92,7 +92,7 @@ class NodeIndex {
   }
 
  private:
-  std::vector<std::pair<std::uint64_t, std::size_t>> places_;  // By id.
+  std::vector<std::pair<std::uint64_t, std::size_t>> places_;  // Sorted by id.
 };
 
 class ChakraGraph {
@@ -131,7 +131,8 @@ class ChakraGraph {
   }
 
  private:
-  // Groups come first, as they say how many ranks there are; nodes are then those of a rank at once.
+  // Groups come first, as they say how many ranks there are; nodes are then held of one rank at a
+  // time.
   void read_files(const std::vector<ImportedFile>& files) {
     for (const ImportedFile& file : files) {
       const int rank = file.rank.value_or(0);
@@ -418,10 +419,10 @@ class ChakraGraph {
 
   const ImportedTarget& target_;
   RankGroups groups_;
-  std::map<int, const ImportedFile*> files_;  // By rank.
+  std::map<int, const ImportedFile*> files_;  // The file of each rank.
   int ranks_ = 0;
   std::optional<ImportedWorkload> workload_;
-  std::map<std::string, CommunicatorId> communicators_;  // By name of the group.
+  std::map<std::string, CommunicatorId> communicators_;  // The names are those of groups.
   std::map<std::string, StreamId> streams_;              // Streams of the rank.
   ImportedTimes times_;
   std::size_t metadata_ = 0;

@@ -97,7 +97,7 @@ std::optional<std::vector<std::int64_t>> list_of(std::string_view text) {
   return list.empty() ? std::nullopt : std::optional(std::move(list));
 }
 
-// What a file is that has no list of events, as far as its keys tell.
+// Returns what a file is that has no list of events, as far as its keys tell.
 std::string_view other_file(const json& root) {
   struct OtherFile {
     const char* key;
@@ -256,16 +256,10 @@ class KinetoReader final : public KinetoEventSink {
         .event = index, .operation = name->operation, .put_in = Bytes(call.bytes)};
     const std::int64_t smaller = std::min(call.bytes, call.output_bytes);
     const std::int64_t larger = std::max(call.bytes, call.output_bytes);
-    switch (name->operation) {
-      case Operation::AllGather:
-      case Operation::ReduceScatter:
-        launched.group_size = smaller > 0 && larger % smaller == 0 ? larger / smaller : 0;
-        break;
-      case Operation::AllToAll:
-        launched.unknown = smaller > 0 && smaller != larger ? kUnequalSplits : "";
-        break;
-      default:
-        break;
+    if (name->operation == Operation::AllGather || name->operation == Operation::ReduceScatter) {
+      launched.group_size = smaller > 0 && larger % smaller == 0 ? larger / smaller : 0;
+    } else if (name->operation == Operation::AllToAll && smaller > 0 && smaller != larger) {
+      launched.unknown = kUnequalSplits;
     }
     trace_.launched.push_back(launched);
   }
@@ -389,7 +383,7 @@ class KinetoReader final : public KinetoEventSink {
   KinetoTrace trace_;
   ImportedTimes times_;
   KinetoLaunches launches_;
-  std::vector<Read> read_;  // By start from set_starts() on.
+  std::vector<Read> read_;  // Sorted by start from set_starts() on.
   std::size_t index_ = 0;
   std::optional<std::int64_t> device_;
 };

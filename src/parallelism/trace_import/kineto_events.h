@@ -88,7 +88,7 @@ class KinetoNames {
 struct KinetoLaunched {
   std::size_t event = 0;  // Among the events of the trace.
   Operation operation = Operation::AllReduce;
-  Bytes put_in{};                 // By each rank.
+  Bytes put_in{};                 // Each rank puts in so many.
   std::int64_t group_size = 0;    // 0: not known.
   std::string_view unknown = {};  // Why it is only recorded; empty: it is not.
 };

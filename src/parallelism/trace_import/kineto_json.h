@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of a profile, event by event. Most of its millions of events happen on the host: the text
-// is gone through by its brackets and quotes, and only events that are wanted are parsed.
+// The JSON of a profile, event by event. Most of its millions of events happen on the host: the
+// text is gone through by its brackets and quotes, and only events that are wanted are parsed.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-// What an event says of itself, as it is written, without quotes. Nothing: it is no text.
+// Words of an event about itself, as they are written, without quotes. Nothing: it is no text.
 struct KinetoHead {
   std::optional<std::string_view> phase = {};
   std::optional<std::string_view> category = {};

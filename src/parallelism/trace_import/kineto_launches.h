@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which call a kernel of NCCL belongs to where it does not say so itself: the one around its launch.
+// The call that a kernel of NCCL belongs to where it does not say so itself: the one around its
+// launch.
 //
 // The record of a launch (cudaLaunchKernel) has the number of its kernel, "correlation". It lies on
 // the thread and within the time of what PyTorch noted down about the call: "nccl:all_reduce", with
@@ -21,9 +22,9 @@
 
 namespace trainyard {
 
-// What was noted down around a launch.
+// A call as it was noted down around a launch.
 struct LaunchedCall {
-  std::uint64_t number = 0;       // That of the call: of several kernels the same.
+  std::uint64_t number = 0;       // Kernels of one call have the same.
   std::string name;               // "all_reduce", after "nccl:"; empty: nothing was.
   std::int64_t bytes = 0;         // Bytes that the rank puts in; 0: not known.
   std::int64_t output_bytes = 0;  // Bytes that come out; 0: not known.
@@ -38,7 +39,8 @@ class KinetoLaunches {
   // An event that is one of these. Throws ConfigError.
   void take(const nlohmann::json& event, const KinetoFields& fields);
 
-  // All events were taken. Nothing: no launch with that number is in the file, or no call around it.
+  // All events were taken. Nothing: no launch with that number is in the file, or no call around
+  // it.
   [[nodiscard]] std::optional<LaunchedCall> around(std::int64_t correlation);
 
  private:
@@ -51,7 +53,7 @@ class KinetoLaunches {
     std::int64_t start = 0;
     std::int64_t end = 0;
     std::string name;
-    std::vector<std::int64_t> bytes;  // Of each input; 0 where it is no tensor.
+    std::vector<std::int64_t> bytes;  // Each input has its number; 0: no tensor.
     nlohmann::json fields;
   };
 

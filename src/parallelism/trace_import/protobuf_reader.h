@@ -20,8 +20,8 @@ struct ProtobufField {
   std::string_view bytes = {};  // Content of Bytes.
 };
 
-// A message. Its text and place must outlive the reader. Throws ConfigError "PLACE: ..." for what ends too
-// early, for groups, and for numbers that are none.
+// A message. Its text and place must outlive the reader. Throws ConfigError "PLACE: ..." for what
+// ends too early, for groups, and for numbers that are none.
 class ProtobufReader {
  public:
   ProtobufReader(std::string_view text, std::string_view place) : text_(text), place_(place) {}

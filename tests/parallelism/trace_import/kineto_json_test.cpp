@@ -61,7 +61,8 @@ TEST_CASE("of a profile its events and its ranks are read, the rest is passed ov
   const std::string text =
       R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "traceEvents": [{}]}],
           "traceEvents": [
-            {"name": "late", "ts": -1.5e3, "args": {"a\"}": [[1], {"b": null}], "c": "]"}, "dur": 2},
+            {"name": "late", "ts": -1.5e3, "args": {"a\"}": [[1], {"b": null}], "c": "]"},
+             "dur": 2},
             {"name": "other \"{", "args": {"name": "w"}, "tid": "x"} , {},
             {"args": {"name": "o"}, "name": "wanted"}],
           "distributedInfo": {"rank": 3, "pg_config": [{"ranks": [0, 3]}]}})";
@@ -75,9 +76,10 @@ TEST_CASE("of a profile its events and its ranks are read, the rest is passed ov
   REQUIRE(file.events[0].first == 2);
   REQUIRE(file.events[1].first == 3);
   REQUIRE(file.events[2].first == 0);
-  REQUIRE(file.root == nlohmann::json::parse(
-                           R"({"schemaVersion": 1, "deviceProperties": [], "traceEvents": [],
-                               "distributedInfo": {"rank": 3, "pg_config": [{"ranks": [0, 3]}]}})"));
+  const std::string root =
+      R"({"schemaVersion": 1, "deviceProperties": [], "traceEvents": [],
+          "distributedInfo": {"rank": 3, "pg_config": [{"ranks": [0, 3]}]}})";
+  REQUIRE(file.root == nlohmann::json::parse(root));
   REQUIRE(read_profile(text, false).events.size() == 2);
 }
 
