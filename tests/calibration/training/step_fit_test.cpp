@@ -39,7 +39,7 @@ TEST_CASE("a fit finds the constants that rows show, and leaves the others", "[s
   CasePredictions predictions(constants);
   StepValues truth{.rates = constants.rates};
   GenerationRates& ampere = truth.rates.generations.at("ampere");
-  ampere.gemm = 0.65;
+  ampere.gemm = 0.7;  // Nine tenths of what the priors assume.
   for (TrainingCaseRow& row : loaded.rows) {
     if (row.run) {
       row.run->measured_s = predictions.seconds(loaded.item, *row.run, truth);
@@ -56,7 +56,7 @@ TEST_CASE("a fit finds the constants that rows show, and leaves the others", "[s
   REQUIRE(fit.sources == std::vector<std::string>{"zero_bubble"});
   REQUIRE(fit.cost < 0.5 * fit.cost_before);
   const FittedStepConstant& gemm = constant_of(fit, "ampere.gemm");
-  REQUIRE(gemm.value < 0.70);
+  REQUIRE(gemm.value < 0.75);
   REQUIRE(gemm.rows > 20);
   const StepValues values = values_of(fit, priors);
   REQUIRE(values.rates.generations.at("ampere").gemm == Approx(gemm.value));

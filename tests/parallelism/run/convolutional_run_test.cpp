@@ -29,18 +29,18 @@ struct MeasuredImages {
 const std::vector<MeasuredImages>& measured_images() {
   constexpr auto kMixed = Precision::Fp16;
   static const std::vector<MeasuredImages> rows{
-      {"resnet-50", "dgx-1", 1, Precision::Fp32, 112, 367.0, 0.1148},
-      {"resnet-50", "dgx-1", 8, Precision::Fp32, 112, 2855.0, 0.0907},
-      {"resnet-50", "dgx-1", 1, kMixed, 256, 1200.0, 0.1475},
-      {"resnet-50", "dgx-1", 8, kMixed, 256, 8322.0, 0.0100},
-      {"resnet-50", "dgx-a100", 1, Precision::Tf32, 256, 938.0, -0.0500},
-      {"resnet-50", "dgx-a100", 8, Precision::Tf32, 256, 7248.0, -0.0819},
-      {"resnet-50", "dgx-a100", 1, kMixed, 256, 2470.0, -0.1011},
-      {"resnet-50", "dgx-a100", 8, kMixed, 256, 16621.0, -0.2662},
-      {"unet", "dgx-1", 1, Precision::Fp32, 8, 17.91, -0.0746},
-      {"unet", "dgx-1", 8, Precision::Fp32, 8, 137.11, -0.1150},
-      {"unet", "dgx-1", 1, kMixed, 8, 59.58, 0.4292},
-      {"unet", "dgx-1", 8, kMixed, 8, 368.88, 0.1803},
+      {"resnet-50", "dgx-1", 1, Precision::Fp32, 112, 367.0, 0.0977},
+      {"resnet-50", "dgx-1", 8, Precision::Fp32, 112, 2855.0, 0.0736},
+      {"resnet-50", "dgx-1", 1, kMixed, 256, 1200.0, 0.0940},
+      {"resnet-50", "dgx-1", 8, kMixed, 256, 8322.0, -0.0432},
+      {"resnet-50", "dgx-a100", 1, Precision::Tf32, 256, 938.0, -0.0416},
+      {"resnet-50", "dgx-a100", 8, Precision::Tf32, 256, 7248.0, -0.0734},
+      {"resnet-50", "dgx-a100", 1, kMixed, 256, 2470.0, -0.0909},
+      {"resnet-50", "dgx-a100", 8, kMixed, 256, 16621.0, -0.2560},
+      {"unet", "dgx-1", 1, Precision::Fp32, 8, 17.91, -0.0764},
+      {"unet", "dgx-1", 8, Precision::Fp32, 8, 137.11, -0.1168},
+      {"unet", "dgx-1", 1, kMixed, 8, 59.58, 0.3829},
+      {"unet", "dgx-1", 8, kMixed, 8, 368.88, 0.1342},
   };
   return rows;
 }
