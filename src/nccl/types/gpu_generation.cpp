@@ -54,8 +54,8 @@ constexpr GpuGeneration amd(int number, std::string_view gcn, std::string_view n
   made.compute_capability = number;
   made.gcn = gcn;
   made.name = name;
-  made.nvlink_bandwidth = xgmi;
-  made.speeds = made.speeds_before_2_30 = {.intra = kAmdSpeeds, .inter = kAmdSpeeds};
+  made.own_link = xgmi;
+  made.own_speeds = kAmdSpeeds;
   return made;
 }
 

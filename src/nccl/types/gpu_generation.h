@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "nccl/types/types.h"
@@ -27,6 +28,10 @@ struct GpuGeneration {
   bool doubles_many_channels = true;   // More than four channels below 50 GB/s are doubled too.
   bool searches_all_nic_paths = true;  // Otherwise no further than the furthest NIC of a GPU.
   bool tries_tree_after_balanced = false;
+  // GB/s of a link between GPUs, and the rates that the search tries: zero and none where they
+  // follow the release (release.h).
+  float own_link = 0.0F;
+  std::span<const float> own_speeds = {};
 
   // tuning.cc, connect.cc, nvls.cc and p2p.cc.
   bool has_nvls = false;

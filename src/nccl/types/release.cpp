@@ -213,6 +213,9 @@ const Release& release(Version version) {
 float nvlink_bandwidth(Version version, const GpuGeneration& generation) {
   constexpr int kSmall = 86;
   constexpr float kSmallRate = 12.0F;  // SM86_NVLINK_BW, from 2.8 on.
+  if (generation.own_link > 0.0F) {
+    return generation.own_link;
+  }
   return generation.compute_capability == kSmall && version >= Version::V2_8
              ? kSmallRate
              : release(version).nvlink[generation.tuning_row];
@@ -220,6 +223,9 @@ float nvlink_bandwidth(Version version, const GpuGeneration& generation) {
 
 std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
                                      bool several_nodes) {
+  if (!generation.own_speeds.empty()) {
+    return generation.own_speeds;
+  }
   const Speeds& speeds = speeds_of(version, generation.tuning_row);
   return several_nodes ? speeds.inter : speeds.intra;
 }
