@@ -23,7 +23,7 @@ struct JobNodes {
   std::vector<int> first_rank = {};  // Indexed by node, with the number of ranks at the end.
   // True where no NIC has a cable: GPUs of one server then have no way to each other over NICs.
   bool unplugged = false;
-  const NetworkSoftware* software = nullptr;  // Of the NICs of a cluster; null if it has no rules.
+  const NetworkSoftware* software = nullptr;  // The NICs' own; null if it has no rules.
 };
 
 enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are one node.

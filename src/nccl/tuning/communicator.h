@@ -83,7 +83,7 @@ struct Communicator {
   std::vector<TreeChannel> trees;  // Indexed by channel.
   int nvls_channels = 0;           // 0 without NVLS.
   int nvls_heads = 0;              // Heads of one node.
-  // Of a connection with Simple, if it is not that of the environment.
+  // A connection with Simple has it, if it is not that of the environment.
   std::optional<Bytes> simple_buffer = {};
   Bytes nvls_chunk = kib(128);       // At most, and a step of its buffers.
   Bytes nvls_tree_chunk = kib(128);  // At most, where trees join the nodes.

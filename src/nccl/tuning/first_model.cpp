@@ -64,4 +64,11 @@ Bytes first_model_ll_threshold(const Communicator& communicator, Function functi
                several);
 }
 
+bool first_model_takes_simple(const Communicator& communicator, Function function,
+                              Algorithm algorithm, Protocol protocol, Bytes bytes) {
+  return communicator.version == Version::V2_4 && protocol == Protocol::LL &&
+         communicator.tuning.cell(function, algorithm, Protocol::Simple).bandwidth > 0.0 &&
+         bytes > first_model_ll_threshold(communicator, function, algorithm);
+}
+
 }  // namespace trainyard::nccl

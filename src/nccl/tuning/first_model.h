@@ -21,4 +21,9 @@ inline constexpr int kFirstModelThreads = 256;  // src/include/devcomm.h: MAXTHR
 [[nodiscard]] Bytes first_model_ll_threshold(const Communicator& communicator, Function function,
                                              Algorithm algorithm);
 
+// Returns whether 2.4 leaves the call, which would take `protocol`, to Simple; no other release
+// does.
+[[nodiscard]] bool first_model_takes_simple(const Communicator& communicator, Function function,
+                                            Algorithm algorithm, Protocol protocol, Bytes bytes);
+
 }  // namespace trainyard::nccl

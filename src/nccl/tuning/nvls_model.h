@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's tuner believes of NVLS and NVLSTree, by release (NvlsModel; src/graph/tuning.cc:
+// NCCL's tuner believes this of NVLS and NVLSTree, by release (NvlsModel; src/graph/tuning.cc:
 // ncclTopoTuneModel).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RCCL comes from NCCL and decides otherwise on numbers of channels, by tuning models of its own, on
-// the sizes that each protocol gets, and on calls that no ring or tree carries.
+// RCCL comes from NCCL and decides otherwise on numbers of channels, by tuning models of its own,
+// on the sizes that each protocol gets, and on calls that no ring or tree carries.
 //
 // A tuning model has latencies, a share of the bandwidth of all channels for each algorithm and
 // protocol, and factors of it by size. Machines whose topology RCCL knows name theirs

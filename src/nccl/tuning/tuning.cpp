@@ -442,33 +442,6 @@ bool corrected(const Communicator& communicator, Function function, Algorithm al
          log_size < static_cast<int>(kTreeCorrections);
 }
 
-// Returns the factor of the latency of Ring Simple.
-double plateau_factor(const Communicator& communicator, std::int64_t size) {
-  const GpuGeneration& generation = gpu_generation(communicator.min_compute_capability);
-  const Plateau plateau = tuning_constants(communicator.version).plateau;
-  const bool is_large = static_cast<double>(size) >= communicator.ranks / 16.0 * 65536.0;
-  switch (plateau) {
-    case Plateau::None:
-      return 1.0;
-    case Plateau::BySize:
-      return is_large ? 1.9 : 1.0;
-    case Plateau::BySizeHopper:
-      return !is_large ? 1.0 : generation.has_nvls ? 1.5 : 1.9;
-    case Plateau::ByChannel:
-      break;
-  }
-  const std::int64_t parts = static_cast<std::int64_t>(communicator.channels) * communicator.ranks;
-  return size / parts >= 64 ? generation.ring_latency_factor : 1.0;
-}
-
-// Returns whether 2.4 leaves a call to Simple.
-bool too_large_for_ll(const Communicator& communicator, Function function, Algorithm algorithm,
-                      Protocol protocol, Bytes bytes) {
-  return communicator.version == Version::V2_4 && protocol == Protocol::LL &&
-         communicator.tuning.cell(function, algorithm, Protocol::Simple).bandwidth > 0.0 &&
-         bytes > first_model_ll_threshold(communicator, function, algorithm);
-}
-
 }  // namespace
 
 TuningTable make_tuning_table(const Communicator& input, const Environment& environment) {
@@ -495,7 +468,8 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
   const TuningCell& cell = communicator.tuning.cell(function, algorithm, protocol);
   auto bandwidth = static_cast<float>(cell.bandwidth);
   auto latency = static_cast<float>(cell.latency);
-  if (bandwidth == 0.0F || too_large_for_ll(communicator, function, algorithm, protocol, bytes)) {
+  if (bandwidth == 0.0F ||
+      first_model_takes_simple(communicator, function, algorithm, protocol, bytes)) {
     return std::nullopt;
   }
   const std::int64_t size = bytes.count();
@@ -510,7 +484,9 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
   const bool ring = algorithm == Algorithm::Ring;
   if (!generation.is_amd() && ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
       function == Function::AllReduce) {
-    latency = narrow(latency * plateau_factor(communicator, size));
+    latency =
+        narrow(latency * plateau_factor(tuning_constants(communicator.version).plateau, generation,
+                                        communicator.ranks, communicator.channels, size));
   }
   constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
   const int times = ring ? operations : divide_up(operations, kMaxCollectivesPerBatch);

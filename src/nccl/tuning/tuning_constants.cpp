@@ -331,6 +331,23 @@ const TuningConstants& tuning_constants(Version version) {
   return kReleases[static_cast<std::size_t>(version)];
 }
 
+double plateau_factor(Plateau plateau, const GpuGeneration& generation, int ranks, int channels,
+                      std::int64_t size) {
+  const bool is_large = static_cast<double>(size) >= ranks / 16.0 * 65536.0;
+  switch (plateau) {
+    case Plateau::None:
+      return 1.0;
+    case Plateau::BySize:
+      return is_large ? 1.9 : 1.0;
+    case Plateau::BySizeHopper:
+      return !is_large ? 1.0 : generation.has_nvls ? 1.5 : 1.9;
+    case Plateau::ByChannel:
+      break;
+  }
+  const std::int64_t parts = static_cast<std::int64_t>(channels) * ranks;
+  return size / parts >= 64 ? generation.ring_latency_factor : 1.0;
+}
+
 const std::array<float, kTreeCorrections>& tree_correction(Protocol protocol, Version version) {
   const auto row = static_cast<std::size_t>(protocol);
   return version <= Version::V2_5   ? kUncorrected

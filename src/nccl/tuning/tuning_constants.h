@@ -13,6 +13,7 @@
 #include <limits>
 #include <span>
 
+#include "nccl/types/gpu_generation.h"
 #include "nccl/types/types.h"
 
 namespace trainyard::nccl {
@@ -27,7 +28,7 @@ using ByGenerationAndScale = std::array<ByScale, 4>;
 
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// What the bandwidth of NVLS and NVLSTree is made of.
+// The bandwidth of NVLS and NVLSTree is made of one of these.
 enum class NvlsModel : std::uint8_t {
   None,
   RingGraph,    // 3/4 of the rings; one node (2.17).
@@ -73,14 +74,14 @@ struct TuningConstants {
   ByGenerationAndScale ll_max = {};
   // Shares of what all channels carry.
   double ring_ll_share = 0.5;
-  double ring_ll_share_one_way = 0.5;  // Of Broadcast, AllGather and ReduceScatter on one node.
+  double ring_ll_share_one_way = 0.5;  // Broadcast, AllGather, ReduceScatter on one node.
   double ring_ll128_share = 0.92;
   double ring_ll128_share_alone = 0.92;  // With less than two ranks in a node.
   double tree_share = 0.92;
   double tree_ll_share = 1.0 / 3.8;
   double tree_ll128_share_one_node = 7.0 / 9.0;
   double tree_ll128_share = 120.0 / 128.0;
-  double simple_tree_share = 0.85;  // Of graphs that are plain trees.
+  double simple_tree_share = 0.85;  // Graphs that are plain trees have it.
   double pat_share = 0.75;
   // GB/s of all channels together.
   ByFunction ring_ll128_total = {kNoLimit, kNoLimit, kNoLimit, kNoLimit, kNoLimit};
@@ -96,10 +97,10 @@ struct TuningConstants {
   NvlsModel nvls_model = NvlsModel::Efficiency;
   bool has_pat = true;
   // Latencies.
-  double ll_hop_factor = 1.0;          // Of steps inside of nodes where there are several.
+  double ll_hop_factor = 1.0;          // For steps inside of nodes where there are several.
   bool is_network_everywhere = false;  // All steps of a ring on several nodes cross the network.
-  int more_network_steps = 0;          // Of AllReduce by ring on several nodes, than 2(N-1).
-  bool has_host_overhead = true;       // A step of a ring is no faster than its host posts.
+  int more_network_steps = 0;       // AllReduce by ring on several nodes has so many above 2(N-1).
+  bool has_host_overhead = true;    // A step of a ring is no faster than its host posts.
   bool alone_waits_as_tree = true;  // Rings with a rank per node have the network latency of trees.
   NicLatency nic_latency = NicLatency::Adds;
   Plateau plateau = Plateau::ByChannel;
@@ -109,6 +110,10 @@ struct TuningConstants {
 };
 
 [[nodiscard]] const TuningConstants& tuning_constants(Version version);
+
+// Returns the factor of the latency of Ring Simple on several nodes, for `size` bytes in all.
+[[nodiscard]] double plateau_factor(Plateau plateau, const GpuGeneration& generation, int ranks,
+                                    int channels, std::int64_t size);
 
 inline constexpr std::size_t kTreeCorrections = 24;
 // Returns the factors of the bandwidth of trees, by log2 of the size in units of 64 bytes.

@@ -30,7 +30,7 @@ struct PrecisionRow {
   // Linear layers in fewer bits have a share of another peak, and casts beside them.
   std::optional<double> GenerationRates::*linear_share = nullptr;
   std::string_view linear_peak = {};
-  // Of GPUs without that peak, so many times the peak of `peak`; 0: there is none.
+  // GPUs without that peak have so many times the peak of `peak`; 0: there is none.
   double linear_factor = 0.0;
   std::optional<double> GenerationRates::*cast = nullptr;  // Includes the overhead of scales.
   std::string_view harness = {};  // The measurement of `trainyard calibrate` that fits its rate.

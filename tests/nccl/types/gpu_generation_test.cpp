@@ -35,7 +35,7 @@ TEST_CASE("AMD's GPUs are known by the names of RCCL's files", "[nccl][rccl]") {
     REQUIRE(row->name == "cdna3");
     REQUIRE(gpu_generation(row->compute_capability).gcn == "gfx942");
   }
-  REQUIRE(amd_generation("910")->nvlink_bandwidth == 36.0F);
+  REQUIRE(amd_generation("910")->own_link == 36.0F);
   REQUIRE(amd_generation("gfx1100") == nullptr);
   REQUIRE_FALSE(gpu_generation(90).is_amd());
 }
