@@ -117,8 +117,9 @@ bool is_amd(const Communicator& communicator) {
 // ROCm/rccl, src/enqueue.cc: computeCollChunkInfo, with the depth of src/graph/connect.cc.
 void shrink_rccl_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
                       const Communicator& communicator) {
-  const std::int64_t depth = communicator.ranks / communicator.nodes - 1 +
-                             std::bit_width(static_cast<unsigned>(communicator.nodes)) - 1;
+  const auto levels =
+      static_cast<int>(std::bit_width(static_cast<unsigned>(communicator.nodes))) - 1;
+  const std::int64_t depth = communicator.ranks / communicator.nodes - 1 + levels;
   halve(chunk, 128 * kKib, [&] { return bytes / (channels * chunk) < depth * 8; });
   halve(chunk, 64 * kKib, [&] { return bytes / (channels * chunk) < depth * 4; });
   halve(chunk, 32 * kKib, [&] { return bytes / (channels * chunk) < depth; });

@@ -271,16 +271,16 @@ double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
 StepParts add_linear(const Model& model, const Linear& linear, const OperatorTimes& operators,
                      PassTimes& times) {
   const auto& [m, n, k, count, first] = linear.gemm;
+  const double weights = elements(n, k, count);
   const auto time = [&](const Gemm& gemm) {
-    return linear.is_grouped ? operators.grouped(gemm, elements(n, k, count))
-                             : operators.linear(gemm);
+    return linear.is_grouped ? operators.grouped(gemm, weights) : operators.linear(gemm);
   };
   StepParts forward;
   forward[StepPart::Linear] = time(linear.gemm);
-  forward[StepPart::Casts] = operators.casts(kInputCastBytes * elements(m, k, count) +
-                                             kWeightCastBytes * elements(n, k, count));
+  forward[StepPart::Casts] =
+      operators.casts(kInputCastBytes * elements(m, k, count) + kWeightCastBytes * weights);
   if (has_quantised_base(model)) {
-    const SimTime dequantised = operators.dequantised(elements(n, k, count));
+    const SimTime dequantised = operators.dequantised(weights);
     forward[StepPart::Casts] += dequantised;
     times.input_gradient[StepPart::Casts] += dequantised;
   }
