@@ -209,8 +209,8 @@ TEST_CASE("an algorithm that the cluster cannot run is refused where it is named
 }
 
 TEST_CASE("what this version does not have is refused by name") {
-  require_mistake({"collective", "all_reduce", "--cluster", "dgx-h100", "--runtime", "rccl"},
-                  "--runtime: expected nccl or plain, found \"rccl\"; did you mean \"nccl\"?",
+  require_mistake({"collective", "all_reduce", "--cluster", "dgx-h100", "--runtime", "rcll"},
+                  "--runtime: expected nccl or plain for NVIDIA H100 SXM5 80 GB, found \"rcll\"",
                   source_dir());
   require_collective_mistake({"--fidelity", "exact"},
                              "--fidelity: expected flow, analytical or packet, found \"exact\"");

@@ -400,7 +400,9 @@ void set_threads(const Communicator& input, const Environment& environment, Tuni
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
   if (gpu_generation(input.min_compute_capability).is_amd()) {
     table.max_threads.fill({kRcclThreads, kRcclThreads, kRcclThreads});
-  } else if (input.version == Version::V2_4) {
+    return;
+  }
+  if (input.version == Version::V2_4) {
     for (auto& threads : table.max_threads) {
       threads.fill(std::min(all, kFirstModelThreads));
     }

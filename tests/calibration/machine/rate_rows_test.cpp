@@ -118,12 +118,16 @@ TEST_CASE("rows of attention have all pairs of tokens without a mask") {
   const std::vector<RateTable> tables = rate_tables(set);
   REQUIRE(tables.size() == 1);
   REQUIRE(tables[0].rows.size() == 3);
-  // 4 and 10 B H S S D operations at 1e15 a second; half of them with a mask.
-  const double forward = 4.0 * 32 * 8192.0 * 8192.0 * 128 / 1e15;
+  // 4 and 10 B H S D operations for each key at 1e15 a second: a block starts and ends as long as
+  // 128 keys take forward, 256 backward, and meets half of the others with a mask.
+  const double of_key = 4.0 * 32 * 8192.0 * 128 / 1e15;
   const ComputeRates rates = simple_rates();
-  REQUIRE(predicted_time(tables[0].rows[0], rates).seconds() == Approx(forward));
-  REQUIRE(predicted_time(tables[0].rows[1], rates).seconds() == Approx(2.5 * forward));
-  REQUIRE(predicted_time(tables[0].rows[2], rates).seconds() == Approx(forward / 2));
+  const auto time = [&](std::size_t row) {
+    return predicted_time(tables[0].rows[row], rates).seconds();
+  };
+  REQUIRE(time(0) == Approx(of_key * (8192.0 + 128.0)).epsilon(0.001));
+  REQUIRE(time(1) == Approx(2.5 * of_key * (8192.0 + 256.0)).epsilon(0.001));
+  REQUIRE(time(2) == Approx(of_key * (8192.0 / 2 + 192.0)).epsilon(0.001));
 }
 
 TEST_CASE("a set without kernels of a GPU has no tables of rates") {

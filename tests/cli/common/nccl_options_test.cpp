@@ -140,7 +140,7 @@ TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
                   "--root: expected 0 with --runtime nccl, whose event model starts or ends at "
                   "rank 0 alone, found \"1\"");
   REQUIRE_THROWS_WITH(read_any({"all_reduce", "--runtime", "plain", "--env", "NCCL_ALGO=Ring"}),
-                      Equals("--env: expected --runtime nccl beside it, found plain"));
+                      Equals("--env: expected --runtime nccl or rccl beside it, found plain"));
 }
 
 }  // namespace trainyard

@@ -83,7 +83,7 @@ TEST_CASE("what a search cannot do is refused", "[cli][search]") {
   require_refused({"--traffic", "shared"},
                   "--traffic: expected --method graph beside it, found closed-forms");
   require_refused({"--runtime", "plain", "--profile", "x"},
-                  "--profile: expected --runtime nccl beside it, found plain");
+                  "--profile: expected --runtime nccl or rccl beside it, found plain");
 }
 
 }  // namespace trainyard

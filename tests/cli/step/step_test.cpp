@@ -179,7 +179,7 @@ TEST_CASE("a step takes the profile that it is given, and says what that does no
   const std::string notes = json["notes"].dump();
   REQUIRE(notes.find("beyond what the profile was fitted to: ") != std::string::npos);
   REQUIRE(error_of_step(with_files_step({"--runtime", "plain", "--profile", file.string()})) ==
-          "--profile: expected --runtime nccl beside it, found plain");
+          "--profile: expected --runtime nccl or rccl beside it, found plain");
   std::filesystem::remove(file);
 }
 

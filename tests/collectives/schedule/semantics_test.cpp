@@ -192,7 +192,7 @@ TEST_CASE("the prover finds names out of range") {
   REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[1].steps[2].chunks.first = 4; }) ==
           "rank 1, lane 1, step 2: chunks 4 to 5 of 4");
   REQUIRE(ring_error([](CopiedSchedule& s) { s.lanes()[1].steps[2].chunks.count = 0; }) ==
-          "rank 1, lane 1, step 2: chunks 0 to 0 of 4");
+          "rank 2, lane 2, step 3: expects chunks 0+1, but chunks 0+0 were sent");
   REQUIRE(ring_error([](CopiedSchedule& s) {
             s.lanes()[0].steps[0].chunks = {.first = 2, .count = 0xffff'ffff};
           }) == "rank 0, lane 0, step 0: chunks 2 to 4294967297 of 4");

@@ -29,6 +29,7 @@ Communicator h100() {
 Communicator over_network(Version version, int ranks, int nodes,
                           const Environment& environment = {}) {
   Communicator communicator;
+  communicator.min_compute_capability = 90;
   communicator.version = version;
   communicator.ranks = ranks;
   communicator.nodes = nodes;

@@ -104,6 +104,7 @@ TEST_CASE("a plan in JSON has every decision under its key", "[nccl]") {
   planned.source = "small";
   planned.notes = {"a remark"};
   nccl::Communicator& made = planned.communicator;
+  made.min_compute_capability = 90;
   made.ranks = 2;
   made.nodes = 1;
   made.first_rank = {0, 2};
