@@ -286,8 +286,10 @@ TEST_CASE("the parts of steps of chance add up, and come out the same again", "[
   Invariants invariants;
   constexpr std::array kWorkloads{"llama-3-8b", "mixtral-8x7b", "gpt-3-175b", "bert-large",
                                   "vit-large-16"};
+  // Four plans in five do not fit, or no rates of the GPU are known.
+  const std::uint64_t wanted = wanted_jobs(12);
   std::uint64_t ran = 0;
-  for (std::uint64_t seed = 0; seed < wanted_jobs(60); ++seed) {
+  for (std::uint64_t seed = 0; ran < wanted && seed < 100 * wanted; ++seed) {
     RandomStream random(seed, "drawn steps");
     const DrawnMachine machine = draw_machine(random);
     const auto power = [&](std::uint64_t most) { return 1U << random.below(most); };
@@ -323,8 +325,7 @@ TEST_CASE("the parts of steps of chance add up, and come out the same again", "[
       // A plan that does not fit, or a GPU whose rates nobody measured.
     }
   }
-  INFO("steps that ran: " << ran);
-  REQUIRE(ran > 0);
+  REQUIRE(ran == wanted);
   invariants.print();
   invariants.require(kShares);
 }
