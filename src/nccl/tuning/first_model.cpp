@@ -29,8 +29,9 @@ Line tree_line(const Communicator& communicator) {
   constexpr double kHopBetween = 15.0;
   const int nodes = communicator.nodes;
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(nodes))) - 1;
+  const int inside = communicator.ranks / nodes - 1;
   const double share = !has_nvlink(communicator) ? 2.0 / 3.0 : nodes == 2 ? 1.5 : 0.75;
-  return {.latency = kHopBetween * levels + kHopInside * (communicator.ranks / nodes - 1),
+  return {.latency = kHopBetween * levels + kHopInside * inside,
           .bandwidth = share * ring_line(communicator).bandwidth};
 }
 
