@@ -54,7 +54,7 @@ class PlanNode {
     return {value_[key], place_.empty() ? key : fmt::format("{}.{}", place_, key), name_};
   }
   [[nodiscard]] PlanNode list(const char* key) const {
-    const PlanNode node = at(key);
+    PlanNode node = at(key);
     if (!node.value_.is_array()) {
       node.fail("a list");
     }
