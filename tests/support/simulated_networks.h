@@ -46,7 +46,7 @@ inline SimulatedNetwork network_of(TierShape& shape, std::mt19937_64& engine) {
   const int leaves_per_group = (shape.rails ? nics : 1) * tors;
   const int leaves = pods * groups_per_pod * leaves_per_group;
   const int servers = pods * groups_per_pod * shape.nodes_per_leaf;
-  const int cores = shape.tiers.size() == 3 ? draw(1, 2) : 0;  // Of a spine.
+  const int cores = shape.tiers.size() == 3 ? draw(1, 2) : 0;  // Each spine has so many.
   network.gpus_per_server = static_cast<std::uint32_t>(nics);
   network.hosts = static_cast<std::uint32_t>(servers * nics);
   shape.leaves_per_pod = groups_per_pod * leaves_per_group;

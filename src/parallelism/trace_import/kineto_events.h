@@ -100,7 +100,7 @@ struct KinetoTrace {
   // Groups by name, as distributedInfo has them.
   std::map<std::string, std::vector<int>> groups = {};
   std::vector<KinetoEvent> events = {};              // Events by start.
-  std::vector<KinetoLaunched> launched = {};         // By event.
+  std::vector<KinetoLaunched> launched = {};         // One for each event.
   std::map<std::string, std::size_t> left_out = {};  // Counts by category.
   KinetoNames names = {};
 };

@@ -267,7 +267,7 @@ class HpccReader {
   std::int64_t links_ = 0;
   std::int64_t lossy_ = 0;
   bool moved_ = false;                  // A host has another number than in the file.
-  std::vector<SimulatedKind> kinds_;    // Of the nodes of the file.
+  std::vector<SimulatedKind> kinds_;    // One for each node of the file.
   std::vector<std::uint32_t> numbers_;  // Numbers of the nodes of the file here.
   std::vector<Bandwidth> nvlinks_;      // Rate of each GPU into NVSwitches.
 };

@@ -25,7 +25,7 @@ TimedJob amd_job(int nodes, const Variables& variables = {}, const std::string& 
 
 TEST_CASE("RCCL has so many channels", "[nccl][rccl]") {
   REQUIRE(amd_job(1).communicator.channels == 56);  // Twice 28 rings.
-  REQUIRE(amd_job(2).communicator.channels == 64);  // Of rings, no more on several nodes.
+  REQUIRE(amd_job(2).communicator.channels == 64);  // Rings have as many on several nodes.
   REQUIRE(amd_job(1, {}, "MI355X").communicator.channels == 112);
   REQUIRE(amd_job(1, {{"NCCL_MAX_NCHANNELS", "16"}}).communicator.channels == 16);
   REQUIRE(release_of(amd_job(1).communicator) == "RCCL");

@@ -56,7 +56,7 @@ std::vector<std::string> overlapped(double offset) {
           work(7, offset + 20, 3)};
 }
 
-// What older versions of PyTorch write of a sum: a kernel without a name for its collective, its
+// Older versions of PyTorch write this of a sum: a kernel without a name for its collective, its
 // launch, and around that what was noted down, in microseconds.
 std::vector<std::string> launched(double start, double time, const std::string& title, int elements,
                                   const std::string& dispatched = "[[]]", int correlation = 5) {

@@ -50,18 +50,8 @@ std::string nsys_error(const std::string& text) {
   return "no error";
 }
 
-}  // namespace
-
-TEST_CASE("each GPU of a database of Nsight Systems has its work", "[nsys]") {
-  // Two processes; the second one has two GPUs.
-  const std::string text =
-      database_of(std::string(kTables) +
-                  "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5000, 7500, 0, 1, 7, 10, 1, 1),"
-                  " (7500, 9000, 0, 1, 20, 10, 2, 1), (1000, 2000, 1, 1, 7, 20, 1, 1),"
-                  " (1000, 3000, 0, 1, 7, 20, 99, 1);"
-                  "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (4000, 5000, 0, 7, 10, 64, 1);");
-  REQUIRE(is_sqlite(text));
-  const std::vector<KinetoTrace> traces = nsys(text);
+// Two processes, the second one with two GPUs, as both forms below have them.
+void require_three_gpus(const std::vector<KinetoTrace>& traces) {
   REQUIRE(traces.size() == 3);
   REQUIRE(traces[0].events.size() == 3);
   REQUIRE(traces[0].events[0].name == "Memcpy HtoD");
@@ -72,6 +62,19 @@ TEST_CASE("each GPU of a database of Nsight Systems has its work", "[nsys]") {
   REQUIRE(traces[0].events[2].stream == 20);
   REQUIRE(traces[1].events.at(0).name == "no name");
   REQUIRE(traces[2].events.at(0).time == 1_us);
+}
+
+}  // namespace
+
+TEST_CASE("each GPU of a database of Nsight Systems has its work", "[nsys]") {
+  const std::string text =
+      database_of(std::string(kTables) +
+                  "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5000, 7500, 0, 1, 7, 10, 1, 1),"
+                  " (7500, 9000, 0, 1, 20, 10, 2, 1), (1000, 2000, 1, 1, 7, 20, 1, 1),"
+                  " (1000, 3000, 0, 1, 7, 20, 99, 1);"
+                  "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (4000, 5000, 0, 7, 10, 64, 1);");
+  REQUIRE(is_sqlite(text));
+  require_three_gpus(nsys(text));
   // They are ranks, and take what was recorded.
   const ImportedWorkload workload =
       imported_workload(ImportedFormat::Kineto, {{.name = "a.sqlite", .rank = {}, .text = text}});
@@ -134,17 +137,7 @@ TEST_CASE("JSON of Nsight Systems is read line by line, as the database is", "[n
       "\n";
   for (const std::string& text : {events + names, names + events, events + one_by_one}) {
     REQUIRE(is_lines_of_json(text));
-    const std::vector<KinetoTrace> traces = nsys(text);
-    REQUIRE(traces.size() == 3);
-    REQUIRE(traces[0].events.size() == 3);
-    REQUIRE(traces[0].events[0].name == "Memcpy HtoD");
-    REQUIRE(traces[0].events[1].name == "gemm");
-    REQUIRE(traces[0].events[1].start == 1_us);
-    REQUIRE(traces[0].events[1].time == 2'500_ns);
-    REQUIRE(traces[0].events[2].kind == KinetoKind::Recorded);
-    REQUIRE(traces[0].events[2].stream == 20);
-    REQUIRE(traces[1].events.at(0).name == "no name");
-    REQUIRE(traces[2].events.at(0).time == 1_us);
+    require_three_gpus(nsys(text));
     const ImportedWorkload workload =
         imported_workload(ImportedFormat::Kineto, {{.name = "a.jsonl", .rank = {}, .text = text}});
     REQUIRE(run_round(workload).result.finish == 5_us);

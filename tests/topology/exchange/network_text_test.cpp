@@ -34,7 +34,7 @@ struct PlainNetwork {
   }
 };
 
-constexpr double kEfficiency = 0.98037338439;  // Of the NIC that parts are variants of.
+constexpr double kEfficiency = 0.98037338439;  // The NIC that parts are variants of has it.
 
 PlainNetwork plain(const SimulatedNetwork& network) {
   PlainNetwork result;
