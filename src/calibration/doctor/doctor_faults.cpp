@@ -240,7 +240,8 @@ nccl::Profile with_gpu_speed(const nccl::Profile& profile, double speed) {
   for (auto& [name, gpu] : slow.gpus) {
     gpu.simple_rate = gpu.simple_rate.scaled(speed);
     gpu.ll128_rate = gpu.ll128_rate.scaled(speed);
-    for (SimTime* const time : {&gpu.simple_cost, &gpu.ll128_cost, &gpu.ll_cost, &gpu.ll_pass}) {
+    for (SimTime* const time :
+         {&gpu.simple_cost, &gpu.ll128_cost, &gpu.ll_cost, &gpu.ll_busy, &gpu.ll_pass}) {
       *time = longer(*time, speed);
     }
     if (gpu.nvls) {

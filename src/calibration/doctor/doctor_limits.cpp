@@ -26,15 +26,15 @@ void slow(Bandwidth& rate, double factor) {
 
 void slow_launch(nccl::LaunchProfile& launch, double factor) {
   for (SimTime* const time : {&launch.process_per_gpu, &launch.shared_process, &launch.per_gpu,
-                              &launch.per_channel, &launch.together}) {
+                              &launch.per_channel, &launch.per_send, &launch.together}) {
     slow(*time, factor);
   }
 }
 
 void slow_latency(nccl::Profile& profile, double factor) {
   for (nccl::ProtocolTimes* const times :
-       {&profile.ring_base, &profile.tree_base, &profile.tree_network_extra, &profile.nvlink,
-        &profile.pcie, &profile.host}) {
+       {&profile.ring_base, &profile.tree_base, &profile.tree_network_extra, &profile.pcie,
+        &profile.host}) {
     slow(*times, factor);
   }
   for (SimTime* const time : {&profile.per_channel, &profile.pat_base, &profile.nvls_tree_sync,
@@ -45,6 +45,8 @@ void slow_latency(nccl::Profile& profile, double factor) {
     slow(gpu.simple_cost, factor);
     slow(gpu.ll128_cost, factor);
     slow(gpu.ll_cost, factor);
+    slow(gpu.ll_busy, factor);
+    slow(gpu.link_latency, factor);
     if (gpu.nvls) {
       slow(gpu.nvls->head_cost, factor);
       slow(gpu.nvls->symmetric_base, factor);

@@ -55,18 +55,19 @@ void nvls_fields(Fields& fields, NvlsProfile& nvls) {
 
 void rccl_fields(Fields& fields, RcclProfile& rccl) {
   fields.required("base", rccl.base, kTimes, "Start and end of a kernel.");
-  fields.required("latency", rccl.latency, kTimes, "From block to block over xGMI.");
   fields.required("pairs_base", rccl.pairs_base, kTimes, "Start and end where all meet all.");
   fields.required("pairs_ll_link", rccl.pairs_ll_link, kShare, "Share of a link there, LL.");
   fields.required("pairs_link", rccl.pairs_link, kShare, "The same, Simple.");
 }
 
 void gpu_fields(Fields& fields, GpuProfile& gpu) {
+  fields.required("link_latency", gpu.link_latency, kTimes, "Over NVLink or xGMI.");
   fields.required("simple_rate", gpu.simple_rate, kRate, "Rate of a block, Simple.");
   fields.required("simple_cost", gpu.simple_cost, kTime, "Cost of each slice.");
   fields.required("ll128_rate", gpu.ll128_rate, kRate, "Rate of a block, LL128.");
   fields.required("ll128_cost", gpu.ll128_cost, kTime, "Cost of each chunk.");
   fields.required("ll_cost", gpu.ll_cost, kTime, "Cost of each pass.");
+  fields.required("ll_busy", gpu.ll_busy, kTime, "Further cost of a chunk over NVLink or xGMI.");
   fields.required("ll_pass", gpu.ll_pass, kTime, "Further cost of a full pass.");
   fields.required("ll128_link", gpu.ll128_link, kShare, "Share of the rate of Simple on links.");
   fields.required("point_to_point_link", gpu.point_to_point_link, kShare, "The same of SendRecv.");
@@ -82,7 +83,6 @@ void network_fields(Fields& fields, NetworkProfile& network) {
 }
 
 void nvlink_fields(Fields& fields, Profile& profile) {
-  fields.required("latency", profile.nvlink, kTimes, "From block to block.");
   fields.required("switch_latency", profile.nvswitch, kTime, "Latency of an NVSwitch.");
   fields.required("units_in_step", profile.units_in_step, fitted(Whole{0, 1'000'000}),
                   "Until blocks that read have come apart.");
@@ -113,6 +113,7 @@ void launch_fields(Fields& fields, LaunchProfile& launch) {
   fields.required("shared_process", launch.shared_process, kTime, "With several GPUs, plus");
   fields.required("per_gpu", launch.per_gpu, kTime, "this for each of them, and");
   fields.required("per_channel", launch.per_channel, kTime, "this for each of their channels.");
+  fields.required("per_send", launch.per_send, kTime, "For each send or receive of a call.");
   fields.required("graph", launch.graph, kShare, "Share that CUDA graphs take.");
   fields.required("together", launch.together, kTime, "For each GPU, before NCCL 2.13.");
 }

@@ -42,8 +42,7 @@ struct NvlsProfile {
 // GPUs that run RCCL: constants that are of all GPUs where NCCL runs, and those of calls in which
 // all ranks exchange with all others.
 struct RcclProfile {
-  ProtocolTimes base;     // Start and end of a kernel.
-  ProtocolTimes latency;  // Over xGMI, as Profile::nvlink.
+  ProtocolTimes base;  // Start and end of a kernel.
   ProtocolTimes pairs_base;
   // Shares of the rate of a link that one phase gets.
   double pairs_ll_link = 0.5;
@@ -52,11 +51,13 @@ struct RcclProfile {
 
 // The thread blocks of one generation of GPUs. Rates are of one block (channel).
 struct GpuProfile {
-  Bandwidth simple_rate;  // Copy or reduce, 512 threads.
-  SimTime simple_cost;    // Cost of each slice: waiting, barriers, fence, post.
-  Bandwidth ll128_rate;   // 640 threads.
-  SimTime ll128_cost;     // Cost of each chunk.
-  SimTime ll_cost;        // Cost of each pass, however few bytes.
+  ProtocolTimes link_latency;  // Over NVLink or xGMI, beside the costs of the receiver's block.
+  Bandwidth simple_rate;       // Copy or reduce, 512 threads.
+  SimTime simple_cost;         // Cost of each slice: waiting, barriers, fence, post.
+  Bandwidth ll128_rate;        // 640 threads.
+  SimTime ll128_cost;          // Cost of each chunk.
+  SimTime ll_cost;             // Cost of each pass, however few bytes.
+  SimTime ll_busy;  // Cost of each chunk over NVLink or xGMI more: barrier, post, next wait.
   SimTime ll_pass;  // A pass in which each of the threads has its 8 bytes takes this much more.
   // Shares of the rate that Simple gets on the links of this generation.
   double ll128_link = 1.0;
@@ -78,6 +79,7 @@ struct LaunchProfile {
   SimTime shared_process;   // With several GPUs, plus
   SimTime per_gpu;          // this for each of them, and
   SimTime per_channel;      // this for each channel of each of them.
+  SimTime per_send;         // For each send or receive of a call, the time to enqueue it.
   double graph = 1.0;       // Share of it that a replayed CUDA graph takes.
   SimTime together;         // For each GPU that a process launches together with others.
 };
@@ -127,7 +129,6 @@ struct Profile {
   // GPUs by architecture, as in configs/hardware/gpus.yaml.
   std::map<std::string, GpuProfile> gpus;
   // Latency of a transport beside the costs of the receiver's block, until it sees a unit.
-  ProtocolTimes nvlink;
   SimTime nvswitch;       // Latency of an NVSwitch on the way.
   int units_in_step = 0;  // Until blocks that read over NVLink have come apart.
   ProtocolTimes pcie;

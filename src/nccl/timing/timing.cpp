@@ -209,7 +209,7 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
       own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
     }
   } else {
-    const ProtocolTimes& latency = wire.transport == Transport::NvLink ? gpu_link_latency()
+    const ProtocolTimes& latency = wire.transport == Transport::NvLink ? gpu.link_latency
                                    : wire.transport == Transport::Pcie ? profile.pcie
                                                                        : profile.host;
     connection.latency = latency[plan.protocol] + profile.nvswitch * wire.switches;
@@ -353,11 +353,18 @@ Timing Timer::point_to_point(Operation operation, Bytes size) {
   Timing timing;
   timing.device =
       state_->engine ? state_->rounds(operation, size) : state_->exchange(operation, size);
-  state_->finish(timing, state_->communicator.p2p_channels);
+  // A root has one send or receive for each rank, and every rank has one with the root.
+  const int ranks = state_->communicator.ranks;
+  const int gpus = state_->mode.gpus_per_process;
+  const bool has_root = operation == Operation::Scatter || operation == Operation::Gather;
+  const int sends = operation == Operation::SendReceive ? 2 * gpus
+                    : has_root                          ? ranks + gpus
+                                                        : 2 * ranks * gpus;
+  state_->finish(timing, state_->send_channels(operation, size), sends);
   return timing;
 }
 
-void Timer::State::finish(Timing& timing, int channels) const {
+void Timer::State::finish(Timing& timing, int channels, int sends) const {
   const LaunchProfile& launch = profile.launch;
   timing.host = mode.gpus_per_process == 1
                     ? launch.process_per_gpu
@@ -368,6 +375,7 @@ void Timer::State::finish(Timing& timing, int channels) const {
   if (together) {
     timing.host = launch.together * mode.gpus_per_process;
   }
+  timing.host += launch.per_send * sends;
   if (mode.cuda_graph) {
     timing.host =
         SimTime(std::llround(static_cast<double>(timing.host.picoseconds()) * launch.graph));

@@ -40,6 +40,17 @@ std::int64_t chunks_of(Bytes bytes, Bytes chunk) {
 
 }  // namespace
 
+int Timer::State::send_channels(Operation operation, Bytes size) const {
+  const Exchange work = busiest(communicator, operation, size);
+  const auto parts = [&](int peers, bool network) {
+    return peers == 0
+               ? 0
+               : peers * plan_point_to_point(communicator, environment, work.bytes, network).parts;
+  };
+  return std::clamp(parts(work.near_peers, false) + parts(work.far_peers, true), 1,
+                    std::max(1, communicator.p2p_channels));
+}
+
 SimTime Timer::State::exchange(Operation operation, Bytes size) {
   const Exchange work = busiest(communicator, operation, size);
   // All ranks of a node use its NICs at once, but for sends and receives along a line, and for what
@@ -82,7 +93,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
       const Bandwidth link =
           rate_to_peers(peers).scaled(gpu.point_to_point_link * (simple ? 1.0 : 0.5));
       ports = std::max(ports, transfer_time(work.bytes * peers, link));
-      way = std::max(way, gpu_link_latency()[plan.protocol] + drain);
+      way = std::max(way, gpu.link_latency[plan.protocol] + drain);
     }
   };
   add(work.near_peers, false);
@@ -92,8 +103,9 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     const Bytes on_wire = protocol == Protocol::LL ? work.bytes * 2 : work.bytes;
     ports = std::max(ports, transfer_time(on_wire, rate->scaled(limits.share)));
   }
-  return base_of(profile.ring_base)[protocol] + profile.per_channel * communicator.p2p_channels +
-         way + std::max({blocks, ports, host});
+  return base_of(profile.ring_base)[protocol] +
+         profile.per_channel * send_channels(operation, size) + way +
+         std::max({blocks, ports, host});
 }
 
 // Every rank sends a part to each other one, and where it has been summed up there gets the sums
@@ -107,7 +119,7 @@ SimTime Timer::State::all_pairs(const CallPlan& plan) {
   const double share = plan.protocol == Protocol::LL ? rccl.pairs_ll_link : rccl.pairs_link;
   const Bytes part((plan.bytes.count() + communicator.ranks - 1) / communicator.ranks);
   const SimTime phase =
-      rccl.latency[plan.protocol] + transfer_time(part, scale_up_rate().scaled(share));
+      gpu.link_latency[plan.protocol] + transfer_time(part, scale_up_rate().scaled(share));
   return rccl.pairs_base[plan.protocol] + phase * 2;
 }
 

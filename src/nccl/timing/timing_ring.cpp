@@ -59,6 +59,22 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
   }
 }
 
+// Chunks have at least 16 bytes, so that of few bytes only k of the ranks' n chunks have any. What a
+// block does about a chunk that it has sent on is waited for only where the next one comes at once:
+// (k - 1) / (n - 1) of it in the mean.
+SimTime Timer::State::ll_busy(const CallPlan& plan, Bytes bytes) const {
+  constexpr std::int64_t kLeastChunk = 16;
+  if (plan.protocol != Protocol::LL) {
+    return SimTime(0);
+  }
+  const std::int64_t ranks = communicator.ranks;
+  const std::int64_t chunks = (bytes.count() + kLeastChunk - 1) / kLeastChunk;
+  return plan.function != Function::AllReduce || chunks >= ranks
+             ? gpu.ll_busy
+             : SimTime(gpu.ll_busy.picoseconds() * std::max<std::int64_t>(0, chunks - 1) /
+                       (ranks - 1));
+}
+
 ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<RingWires>& wires,
                                       const Wiring& wiring) const {
   const bool is_chain = is_rooted(plan.function);
@@ -74,6 +90,10 @@ ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<Ri
     const Bytes bytes = shares[c].bytes;
     const Bytes chunk = shares[c].chunk;
     const UnitRule rule = unit_rule(plan, plan.threads, ring.wires);
+    UnitRule over_nvlink = rule;
+    if (!is_chain) {
+      over_nvlink.chunk_cost = rule.chunk_cost + ll_busy(plan, bytes);
+    }
     const ChunkLoops loops =
         is_chain ? pipeline_loops(bytes, chunk)
                  : ring_loops(reduces_and_gathers ? bytes : bytes * ranks, ranks, chunk);
@@ -88,12 +108,13 @@ ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<Ri
                         .sender = ring.ranks[i],
                         .receiver = ring.ranks[(i + 1) % count]});
       }
+      const bool nvlink = ring.wires[i].transport == Transport::NvLink;
       const std::uint32_t receive = is_chain && i == 0 ? kNone : first + (i + count - 1) % count;
       const std::uint32_t send = ends ? kNone : first + i;
       made.lanes.push_back(
           {.rate = block_rate(plan, plan.threads),
-           .program = loop_program(primitives, loops, rule, {receive, kNone, kNone},
-                                   {send, kNone, kNone})});
+           .program = loop_program(primitives, loops, nvlink ? over_nvlink : rule,
+                                   {receive, kNone, kNone}, {send, kNone, kNone})});
     }
   }
   return made;
@@ -132,7 +153,7 @@ SimTime Timer::State::chain(const CallPlan& plan) {
   const SimTime way = run_first(call.network, call.lanes, 1);
   const SimTime busy = all - way + SimTime(way.picoseconds() / communicator.ranks);
   const UnitRule rule = unit_rule(plan, plan.threads, {});
-  const SimTime hop = rule.unit_cost + rule.chunk_cost + gpu_link_latency()[plan.protocol];
+  const SimTime hop = rule.unit_cost + rule.chunk_cost + gpu.link_latency[plan.protocol];
   return std::max(hop * (communicator.ranks - 1), busy);
 }
 

@@ -268,7 +268,7 @@ SimTime Timer::State::rounds(Operation operation, Bytes size) {
     time += SimTime(static_cast<std::int64_t>(static_cast<double>(rest.picoseconds()) * factor));
   }
   const Protocol protocol = std::max(exchange.near.protocol, exchange.far.protocol);
-  return profile.ring_base[protocol] + profile.per_channel * communicator.p2p_channels + time;
+  return profile.ring_base[protocol] + profile.per_channel * send_channels(operation, size) + time;
 }
 
 }  // namespace trainyard::nccl

@@ -75,10 +75,7 @@ struct Timer::State {
   std::map<std::array<int, 4>, std::vector<Load>> known_traffic;  // Answers of byte_traffic().
 
   void use(const Profile& other);
-  // Latency over links between GPUs, and the start and end of a kernel, which RCCL has of its own.
-  [[nodiscard]] const ProtocolTimes& gpu_link_latency() const {
-    return gpu.rccl ? gpu.rccl->latency : profile.nvlink;
-  }
+  // Start and end of a kernel, which RCCL has of its own.
   [[nodiscard]] const ProtocolTimes& base_of(const ProtocolTimes& nccl) const {
     return gpu.rccl ? gpu.rccl->base : nccl;
   }
@@ -105,6 +102,11 @@ struct Timer::State {
   [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
                                    const std::vector<Wire>& wires) const;
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
+  // Returns how many blocks a kernel of sends and receives has: one for each channel that is used
+  // (NVIDIA/nccl, src/enqueue.cc: channelMask).
+  [[nodiscard]] int send_channels(Operation operation, Bytes size) const;
+  // Returns what a chunk costs more in a ring over NVLink, for `bytes` of all ranks together.
+  [[nodiscard]] SimTime ll_busy(const CallPlan& plan, Bytes bytes) const;
   // Returns the rate of a block with LL, whose threads move 8 bytes each in `ll_pass`.
   [[nodiscard]] Bandwidth ll_rate(int threads) const;
   [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
@@ -163,7 +165,8 @@ struct Timer::State {
   [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
   // Turns the time of the device into that of a call.
-  void finish(Timing& timing, int channels) const;
+  // `sends`: how many sends and receives the process posts in one call.
+  void finish(Timing& timing, int channels, int sends = 0) const;
   // Time of sends and receives, with the base of the kernel.
   [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
   // The same over an engine: all rounds of all ranks.

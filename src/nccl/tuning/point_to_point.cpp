@@ -10,6 +10,7 @@
 
 #include "nccl/tuning/chunking.h"
 #include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 
 namespace trainyard::nccl {
@@ -55,7 +56,7 @@ int channels_to(const Communicator& communicator, const PeerPath& peer, int chan
   if (environment.channels_per_net_peer) {
     return *environment.channels_per_net_peer;
   }
-  if (communicator.version != Version::V2_30) {
+  if (communicator.version < Version::V2_29) {
     return network_channels_old(communicator, peer, channels);
   }
   return std::max(peer.nics, divide_up(static_cast<int>(peer.bandwidth),
@@ -84,14 +85,14 @@ int reversed_bits(int value, int bits) {
   return result;
 }
 
-// Returns how many channels a send of `bytes` takes.
-int parts_for(const Communicator& communicator, std::int64_t bytes) {
+// Returns how many channels a send of `bytes` takes, with so many bytes in a step of the buffers.
+int parts_for(const Communicator& communicator, std::int64_t bytes, Bytes step_bytes) {
   const int max = communicator.p2p_channels_per_peer;
   int min = max;
   while (min > 1 && std::int64_t{min} * communicator.ranks > communicator.p2p_channels) {
     min /= 2;
   }
-  const std::int64_t step = communicator.p2p_chunk.count();
+  const std::int64_t step = step_bytes.count();
   const bool several = communicator.nodes > 1;
   const std::int64_t min_part = std::max<std::int64_t>(several ? step / 2 : step / 8, 1);
   const std::int64_t max_part = several ? step : 32 * step;
@@ -102,12 +103,17 @@ int parts_for(const Communicator& communicator, std::int64_t bytes) {
   return parts;
 }
 
+// Returns the size of all parts but the last ones.
+Bytes part_of(std::int64_t bytes, int parts) {
+  return Bytes(divide_up(divide_up(bytes, std::int64_t{parts}), kPartMultiple) * kPartMultiple);
+}
+
 // A step with Simple. `all_nvlink`: all pairs of a single node.
 Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
                            const Environment& environment) {
   Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
   if (communicator.nodes > 1) {
-    const bool large = communicator.version == Version::V2_30 && communicator.cpu == CpuKind::Arm &&
+    const bool large = communicator.version >= Version::V2_29 && communicator.cpu == CpuKind::Arm &&
                        gpu_generation(communicator.min_compute_capability).has_large_network_chunks;
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
@@ -128,7 +134,7 @@ void set_up_point_to_point(Communicator& communicator, const std::vector<PeerPat
     all_nvlink = all_nvlink && peer.kind == PeerPath::Kind::NvLink;
   }
   per_peer = std::min(power_of_two_up(std::min(per_peer, channels)), channels);
-  if (communicator.nodes > 1 && communicator.version == Version::V2_30) {
+  if (communicator.nodes > 1 && communicator.version >= Version::V2_29) {
     const int max_peers = environment.p2p_max_peers.value_or(communicator.ranks);
     while (per_peer > 1 &&
            std::int64_t{per_peer} * divide_up(max_peers, kPairsPerBatch) > channels) {
@@ -188,17 +194,23 @@ PointToPointPlan plan_point_to_point(const Communicator& communicator,
                                      const Environment& environment, Bytes bytes, bool network) {
   PointToPointPlan plan;
   const std::int64_t size = bytes.count();
-  plan.parts = parts_for(communicator, size);
-  plan.part =
-      Bytes(divide_up(divide_up(size, std::int64_t{plan.parts}), kPartMultiple) * kPartMultiple);
+  plan.parts = parts_for(communicator, size, communicator.p2p_chunk);
+  const LlSends ll_sends = release(communicator.version).ll_sends;
+  const bool up_to_most = ll_sends == LlSends::UpToMostChannels;
+  const int channels = up_to_most ? communicator.p2p_channels_per_peer : plan.parts;
   const bool has_ll_buffers = !network || environment.allocate_p2p_net_ll_buffers;
-  if (has_ll_buffers && size <= plan.parts * environment.p2p_ll_threshold.count()) {
+  if (ll_sends != LlSends::None && has_ll_buffers &&
+      size <= channels * environment.p2p_ll_threshold.count()) {
+    const Bytes step(environment.ll_buffer.count() / kFifoSteps);
+    if (up_to_most) {
+      plan.parts = parts_for(communicator, size, step);
+    }
+    plan.part = part_of(size, plan.parts);
     plan.protocol = Protocol::LL;
-    plan.chunk = Bytes(
-        environment.p2p_chunk.value_or(Bytes(environment.ll_buffer.count() / kFifoSteps)).count() /
-        2);
+    plan.chunk = Bytes(environment.p2p_chunk.value_or(step).count() / 2);
     return plan;
   }
+  plan.part = part_of(size, plan.parts);
   const std::int64_t step = communicator.p2p_chunk.count();
   // Short messages over the network are cut finer, to fill the pipeline.
   const std::int64_t finer = !network ? 1 : size < step ? 4 : size < 8 * step ? 2 : 1;

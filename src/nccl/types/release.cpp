@@ -11,8 +11,14 @@ namespace {
 
 constexpr Release kV2_30{};
 
-constexpr Release v2_25() {
+constexpr Release v2_28() {
   Release row = kV2_30;
+  row.ll_sends = LlSends::UpToMostChannels;
+  return row;
+}
+
+constexpr Release v2_25() {
+  Release row = v2_28();
   row.nvlink[3] = 40.0F;
   row.knows_newer_intel_sockets = false;
   return row;
@@ -27,6 +33,7 @@ constexpr Release v2_26() {
 constexpr Release v2_20() {
   Release row = v2_25();
   row.max_channels = 32;
+  row.ll_sends = LlSends::ByChannel;
   row.nvlink[2] = row.nvlink[3] = 20.0F;
   row.fast_rings = FastRings::Hopper;
   row.peers = PeerRule::NotIntel;
@@ -41,6 +48,7 @@ constexpr Release v2_21() {
 
 constexpr Release v2_23() {
   Release row = v2_21();
+  row.ll_sends = LlSends::UpToMostChannels;
   row.peers = PeerRule::SwitchesOrAmdPairs;
   return row;
 }
@@ -79,6 +87,7 @@ constexpr Release v2_14() {
 constexpr Release v2_10() {
   Release row = v2_14();
   row.launches_together = true;
+  row.ll_sends = LlSends::None;
   return row;
 }
 
@@ -117,7 +126,7 @@ constexpr Release v2_4() {
 // Indexed by Version.
 constexpr std::array kRows{v2_4(),  v2_5(),  v2_6(),  v2_7(),  v2_7(),  v2_10(), v2_10(), v2_14(),
                            v2_14(), v2_16(), v2_16(), v2_18(), v2_19(), v2_20(), v2_21(), v2_23(),
-                           v2_23(), v2_25(), v2_26(), kV2_30,  kV2_30,  kV2_30};
+                           v2_23(), v2_25(), v2_26(), v2_28(), v2_28(), kV2_30,  kV2_30};
 static_assert(kRows.size() == static_cast<std::size_t>(kNewestVersion) + 1);
 
 // --- Speeds ------------------------------------------------------------------------------------
@@ -157,6 +166,9 @@ constexpr std::array kIntraSm100V27{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 40.0F,
                                     30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
 constexpr std::array kInterSm100V27{96.0F, 48.0F, 45.1F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F,
                                     17.5F, 15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
+constexpr std::array kInterSm100V29{96.0F, 80.0F, 48.0F, 45.1F, 42.0F, 40.0F, 30.0F,
+                                    24.0F, 22.0F, 20.0F, 17.5F, 15.0F, 12.0F, 6.0F,
+                                    3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
 constexpr std::array kIntraSm100{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 45.0F,
                                  40.0F, 30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
 constexpr std::array kInterSm100{96.0F, 86.0F, 80.0F, 48.0F, 45.1F, 42.0F, 40.0F,
@@ -182,6 +194,7 @@ constexpr std::array kHopperSpeeds{Speeds{Version::V2_16, kIntraSm90V16, kInterS
                                    Speeds{Version::V2_21, kIntraSm90, kInterSm90}};
 constexpr std::array kBlackwellSpeeds{Speeds{Version::V2_25, kIntraSm100V25, kInterSm90},
                                       Speeds{Version::V2_27, kIntraSm100V27, kInterSm100V27},
+                                      Speeds{Version::V2_29, kIntraSm100, kInterSm100V29},
                                       Speeds{Version::V2_30, kIntraSm100, kInterSm100}};
 
 // Newer GPUs on releases that do not know them have the list of the ones before.

@@ -41,6 +41,13 @@ enum class PeerRule : std::uint8_t {
   SwitchesOrAmdPairs,  // Over PCIe switches; everywhere where an AMD host has two GPUs.
 };
 
+// Up to which size sends and receives use LL (src/enqueue.cc: addP2pToPlan).
+enum class LlSends : std::uint8_t {
+  None,
+  ByChannel,         // NCCL_P2P_LL_THRESHOLD for each channel that the send has with Simple.
+  UpToMostChannels,  // The same for each channel that a send may have at most.
+};
+
 struct Release {
   int max_channels = kMaxChannels;  // src/include/devcomm.h: MAXCHANNELS.
   // src/graph/topo.h, topo.cc: GB/s of an NVLink of Volta, Ampere, Hopper, Blackwell, in the order
@@ -66,6 +73,7 @@ struct Release {
   // The kernels of all GPUs of a process are launched in one call (src/enqueue.cc:
   // ncclLaunchCooperativeKernelMultiDevice), which waits for those before.
   bool launches_together = false;
+  LlSends ll_sends = LlSends::ByChannel;
 };
 
 [[nodiscard]] const Release& release(Version version);

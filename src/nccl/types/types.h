@@ -36,6 +36,7 @@ enum class Version : std::uint8_t {
   V2_26,
   V2_27,
   V2_28,
+  V2_29,
   V2_30
 };
 

@@ -199,6 +199,8 @@ void scale_kernel_latencies(nccl::Profile& profile, double factor) {
     gpu.simple_cost = shorter(gpu.simple_cost, factor);
     gpu.ll128_cost = shorter(gpu.ll128_cost, factor);
     gpu.ll_cost = shorter(gpu.ll_cost, factor);
+    gpu.ll_busy = shorter(gpu.ll_busy, factor);
+    gpu.link_latency = shorter(gpu.link_latency, factor);
     if (gpu.nvls) {
       gpu.nvls->head_cost = shorter(gpu.nvls->head_cost, factor);
     }
@@ -207,7 +209,7 @@ void scale_kernel_latencies(nccl::Profile& profile, double factor) {
     network.latency = shorter(network.latency, factor);
     network.host_cost = shorter(network.host_cost, factor);
   }
-  for (nccl::ProtocolTimes* const each : {&profile.nvlink, &profile.pcie, &profile.host}) {
+  for (nccl::ProtocolTimes* const each : {&profile.pcie, &profile.host}) {
     *each = shorter(*each, factor);
   }
   profile.tree_network_extra = shorter(profile.tree_network_extra, factor);
@@ -222,9 +224,9 @@ void scale_launches(MachineModel& machine, double factor) {
   profile.ring_base = shorter(profile.ring_base, factor);
   profile.tree_base = shorter(profile.tree_base, factor);
   nccl::LaunchProfile& launch = profile.launch;
-  for (SimTime* const each :
-       {&profile.per_channel, &profile.pat_base, &launch.process_per_gpu, &launch.shared_process,
-        &launch.per_gpu, &launch.per_channel, &launch.together, &machine.software.fixed}) {
+  for (SimTime* const each : {&profile.per_channel, &profile.pat_base, &launch.process_per_gpu,
+                              &launch.shared_process, &launch.per_gpu, &launch.per_channel,
+                              &launch.per_send, &launch.together, &machine.software.fixed}) {
     *each = shorter(*each, factor);
   }
   for (auto& [name, gpu] : profile.gpus) {

@@ -50,7 +50,7 @@ TEST_CASE("fitted constants are in the profile with where they are from") {
                                                 .high = "425 ns",
                                                 .rows = 9,
                                                 .files = {"a b.log"}},
-                                               {.name = "transports.nvlink.latency.Simple",
+                                               {.name = "gpus.hopper.link_latency.Simple",
                                                 .value = "777 ns",
                                                 .low = "700 ns",
                                                 .high = "860 ns",
@@ -61,8 +61,8 @@ TEST_CASE("fitted constants are in the profile with where they are from") {
   const nccl::Profile shipped = nccl::Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
   REQUIRE(written.gpus.at("hopper").ll_cost == SimTime(412'500));
   REQUIRE(written.gpus.at("ampere").ll_cost == shipped.gpus.at("ampere").ll_cost);
-  REQUIRE(written.nvlink.simple == SimTime(777'000));
-  REQUIRE(written.nvlink.ll == shipped.nvlink.ll);
+  REQUIRE(written.gpus.at("hopper").link_latency.simple == SimTime(777'000));
+  REQUIRE(written.gpus.at("hopper").link_latency.ll == shipped.gpus.at("hopper").link_latency.ll);
   REQUIRE(
       text.find("ll_cost: {value: 412.5 ns, evidence: measured, source: calibration, fit: {low: "
                 "400 ns, high: 425 ns, rows: 9, files: [a b.log]}}\n") != std::string::npos);

@@ -43,14 +43,33 @@ TEST_CASE("where all meet all, two phases use all links", "[nccl][timing][rccl]"
   REQUIRE(plan.algorithm == Algorithm::AllPairs);
   // A part of 1 MiB over a link of its own, there and back.
   const double link = 1e9 * state.scale_up_rate().gigabytes_per_second() * rccl.pairs_link;
-  const double expected =
-      rccl.pairs_base.simple.seconds() + 2 * (rccl.latency.simple.seconds() + (1 << 20) / link);
+  const double expected = rccl.pairs_base.simple.seconds() +
+                          2 * (state.gpu.link_latency.simple.seconds() + (1 << 20) / link);
   REQUIRE(state.all_pairs(plan).seconds() == Approx(expected).epsilon(1e-6));
   // To seven others over seven links.
   REQUIRE(state.rate_to_peers(7).bits_per_second() == 7 * state.scale_up_rate().bits_per_second());
   const TimedJob switched(hopper_servers_point(1));
   Timer::State hopper = switched.state();
   REQUIRE(hopper.rate_to_peers(7).bits_per_second() == hopper.scale_up_rate().bits_per_second());
+}
+
+TEST_CASE("a kernel of sends has a block for each channel that it uses", "[nccl][timing]") {
+  const TimedJob job(hopper_servers_point(1));
+  const Timer::State state = job.state();
+  // One part for each of the seven peers, or for the one, until parts fill the channels.
+  REQUIRE(state.send_channels(Operation::AllToAll, kib(8)) == 7);
+  REQUIRE(state.send_channels(Operation::SendReceive, kib(8)) == 1);
+  REQUIRE(state.send_channels(Operation::AllToAll, gib(8)) == job.communicator.p2p_channels);
+}
+
+TEST_CASE("every send and receive of a call costs its host", "[nccl][timing]") {
+  const TimedJob job(hopper_servers_point(1));
+  Timer timer = job.timer();
+  const LaunchProfile& launch = default_profile().launch;
+  REQUIRE(timer.point_to_point(Operation::SendReceive, kib(8)).host ==
+          launch.process_per_gpu + launch.per_send * 2);
+  REQUIRE(timer.point_to_point(Operation::AllToAll, kib(8)).host ==
+          launch.process_per_gpu + launch.per_send * 16);
 }
 
 TEST_CASE("more bytes to send over as many channels take no less time", "[nccl][timing]") {

@@ -51,10 +51,18 @@ TEST_CASE("a ring of LL with little to carry is its steps", "[nccl][timing]") {
     Timer::State state = job.state();
     const CallPlan plan = job.plan(Function::AllReduce, Bytes(gpus * 16));
     const Profile& profile = default_profile();
-    const SimTime primitive = state.gpu.ll_cost;
-    const SimTime hop = profile.nvlink[Protocol::LL] + profile.nvswitch;
+    const SimTime primitive = state.gpu.ll_cost + state.gpu.ll_busy;
+    const SimTime hop = state.gpu.link_latency[Protocol::LL] + profile.nvswitch;
     const SimTime expected = primitive * (2 * gpus - 1) + hop * (2 * gpus - 2);
     REQUIRE(state.ring(plan) / expected == Approx(1.0).margin(0.05));
+    // One chunk of sixteen bytes goes round alone.
+    const SimTime alone = expected - state.gpu.ll_busy * (2 * gpus - 1);
+    REQUIRE(state.ring(job.plan(Function::AllReduce, Bytes(8))) / alone ==
+            Approx(1.0).margin(0.05));
+    // What each rank has is a chunk, so that of a gather all have bytes.
+    const SimTime gather = primitive * gpus + hop * (gpus - 1);
+    REQUIRE(state.ring(job.plan(Function::AllGather, Bytes(8))) / gather ==
+            Approx(1.0).margin(0.05));
   }
 }
 

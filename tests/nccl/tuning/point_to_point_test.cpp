@@ -68,12 +68,36 @@ TEST_CASE("small sends use LL where both ends have its buffers", "[nccl][p2p]") 
           Protocol::Simple);
 }
 
+TEST_CASE("up to which size sends use LL depends on the release", "[nccl][p2p]") {
+  Communicator communicator = h100();  // Up to 32 channels a send, one up to 64 KiB.
+  const auto plan = [&](Version version, Bytes size) {
+    communicator.version = version;
+    return plan_point_to_point(communicator, {}, size, false);
+  };
+  REQUIRE(plan(Version::V2_12, kib(1)).protocol == Protocol::Simple);
+  for (const Version version : {Version::V2_14, Version::V2_21, Version::V2_29, Version::V2_30}) {
+    REQUIRE(plan(version, kib(16)).protocol == Protocol::LL);
+    REQUIRE(plan(version, kib(17)).protocol == Protocol::Simple);
+  }
+  for (const Version version : {Version::V2_23, Version::V2_28}) {
+    // 16 KiB for each of 32 channels; an eighth of a step of LL's buffers, 8 KiB, to a channel, of
+    // which eight ranks leave four to each.
+    REQUIRE(plan(version, kib(512)).protocol == Protocol::LL);
+    REQUIRE(plan(version, kib(513)).protocol == Protocol::Simple);
+    REQUIRE(plan(version, kib(8)).parts == 1);
+    REQUIRE(plan(version, kib(24)).parts == 3);
+    REQUIRE(plan(version, kib(512)).parts == 4);
+  }
+}
+
 TEST_CASE("over the network the number of channels depends on peers and release", "[nccl][p2p]") {
   REQUIRE(over_network(Version::V2_30, 16, 2).p2p_channels_per_peer ==
           4);  // 48 GB/s at 14 a channel.
   REQUIRE(over_network(Version::V2_30, 16, 2).p2p_channels == 16);
   REQUIRE(over_network(Version::V2_30, 80, 10).p2p_channels_per_peer == 1);
   REQUIRE(over_network(Version::V2_28, 16, 2).p2p_channels_per_peer == 2);
+  REQUIRE(over_network(Version::V2_29, 16, 2).p2p_channels_per_peer ==
+          over_network(Version::V2_30, 16, 2).p2p_channels_per_peer);
   REQUIRE(over_network(Version::V2_28, 80, 10).p2p_channels_per_peer == 1);
   Environment environment;
   environment.channels_per_net_peer = 8;

@@ -41,7 +41,9 @@ TEST_CASE("the search tries the speeds of its release", "[nccl]") {
   REQUIRE(first(Version::V2_25, 100, false) == 90.0F);
   REQUIRE(first(Version::V2_27, 100, true) == 96.0F);
   REQUIRE(search_speeds(Version::V2_28, gpu_generation(100), false)[5] == 40.0F);
-  REQUIRE(search_speeds(Version::V2_30, gpu_generation(100), false)[5] == 45.0F);
+  REQUIRE(search_speeds(Version::V2_29, gpu_generation(100), false)[5] == 45.0F);
+  REQUIRE(search_speeds(Version::V2_29, gpu_generation(100), true)[1] == 80.0F);
+  REQUIRE(search_speeds(Version::V2_30, gpu_generation(100), true)[1] == 86.0F);
 }
 
 TEST_CASE("every list of speeds falls", "[nccl]") {

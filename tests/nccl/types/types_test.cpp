@@ -27,14 +27,15 @@ TEST_CASE("a release represents the newest known one that is not newer", "[nccl]
   REQUIRE(parse_version("2.30.7")->known == Version::V2_30);
   REQUIRE(parse_version("2.31")->known == Version::V2_30);
   REQUIRE_FALSE(parse_version("2.31")->exact);
-  REQUIRE(parse_version("2.29.3")->known == Version::V2_30);
-  REQUIRE_FALSE(parse_version("2.29.3")->exact);
+  REQUIRE(parse_version("2.29.3")->known == Version::V2_29);
+  REQUIRE(parse_version("2.29.3")->exact);
   REQUIRE(parse_version("2.28.9-1")->exact);
   REQUIRE(parse_version("2.27.3")->known == Version::V2_27);
   REQUIRE(parse_version("2.18.5")->known == Version::V2_18);
   REQUIRE(parse_version("2.18.5")->exact);
   REQUIRE(parse_version("2.22.3")->known == Version::V2_21);
-  REQUIRE(parse_version("2.22.3")->exact);  // Its rules are those of 2.21.
+  REQUIRE_FALSE(parse_version("2.22.3")->exact);
+  REQUIRE(parse_version("2.11.4")->exact);  // Its rules are those of 2.10.
   REQUIRE(parse_version("2.3.5")->known == Version::V2_4);
   REQUIRE_FALSE(parse_version("2.3.5")->exact);
   for (const char* const text : {"", "2", "2.", "2.x", "two", "3.1", "2.27.x", "-2.3"}) {

@@ -134,7 +134,8 @@ TEST_CASE("all resources at once scale every rate up and every time down", "[res
   REQUIRE(after.gemm == 2.0 * before.gemm);
   REQUIRE(after.memory == 2.0 * before.memory);
   REQUIRE(after.host_layer * 2 == before.host_layer);
-  REQUIRE(twice.nccl.nvlink.simple * 2 == machine.nccl.nvlink.simple);
+  REQUIRE(twice.nccl.gpus.at("hopper").link_latency.simple * 2 ==
+          machine.nccl.gpus.at("hopper").link_latency.simple);
   REQUIRE(twice.nccl.launch.process_per_gpu * 2 == machine.nccl.launch.process_per_gpu);
   // What is no limit stays none.
   REQUIRE(twice.nccl.networks.at("rdma").connection_rate ==
