@@ -46,10 +46,8 @@ std::string error_of(const std::string& text) {
 
 std::vector<std::filesystem::path> validation_files() {
   std::vector<std::filesystem::path> files;
-  for (const char* const folder : {"nccl", "nccl-unseen"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(kRoot / "validation" / folder)) {
-      files.push_back(entry.path());
-    }
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "validation/nccl")) {
+    files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;
