@@ -59,9 +59,9 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
   }
 }
 
-// Chunks have at least 16 bytes, so that of few bytes only k of the ranks' n chunks have any. What a
-// block does about a chunk that it has sent on is waited for only where the next one comes at once:
-// (k - 1) / (n - 1) of it in the mean.
+// Chunks have at least 16 bytes, so that of few bytes only k of the ranks' n chunks have any. What
+// a block does about a chunk that it has sent on is waited for only where the next one comes at
+// once: (k - 1) / (n - 1) of it in the mean.
 SimTime Timer::State::ll_busy(const CallPlan& plan, Bytes bytes) const {
   constexpr std::int64_t kLeastChunk = 16;
   if (plan.protocol != Protocol::LL) {
