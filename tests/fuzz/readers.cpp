@@ -24,6 +24,8 @@
 #include "parallelism/workload/workload.h"
 #include "support/program.h"
 #include "topology/cluster/cluster.h"
+#include "topology/exchange/accelerator_tables.h"
+#include "topology/exchange/hwloc_xml.h"
 #include "topology/exchange/import_parts.h"
 #include "topology/exchange/simulated_network.h"
 
@@ -82,10 +84,25 @@ void read_nccl_topology(const std::string& text) {
   static_cast<void>(import_nccl_xml(system, load_default_catalogue(), {}, "fuzz.xml"));
 }
 
+void read_hwloc(const std::string& text) {
+  const NcclSystem system = read_hwloc_xml(text, "fuzz.xml");
+  static_cast<void>(import_nccl_xml(system, load_default_catalogue(),
+                                    {.gpu = "H100-SXM", .cpu = "EPYC-Rome"}, "fuzz.xml"));
+}
+
 void read_matrix(const std::string& text) {
   const SmiMatrix matrix = read_smi_matrix(text, "fuzz.txt");
   static_cast<void>(import_smi_matrix(matrix, load_default_catalogue(),
                                       {.gpu = "A100-SXM-80GB", .nic = "ConnectX-6"}, "fuzz.txt"));
+}
+
+void read_accelerators(const std::string& text) {
+  const bool is_rocm = looks_like_rocm_smi(text);
+  const SmiMatrix matrix =
+      is_rocm ? read_rocm_smi(text, "fuzz.txt") : read_hl_smi(text, "fuzz.txt");
+  static_cast<void>(import_smi_matrix(matrix, load_default_catalogue(),
+                                      {.gpu = is_rocm ? "MI300X" : "Gaudi2", .cpu = "EPYC-Rome"},
+                                      "fuzz.txt"));
 }
 
 void read_network(SimulatedNetwork network) {
@@ -162,7 +179,9 @@ constexpr std::array kReaders{
                  [](const std::string& text) { read_flows(text, TraceFormat::Hpcc); }},
     FuzzedReader{"nccl-topology", "tests/golden/dgx-a100.xml tests/topology/data", 600,
                  read_nccl_topology},
+    FuzzedReader{"hwloc", "", 1000, read_hwloc},
     FuzzedReader{"matrix", "", 2000, read_matrix},
+    FuzzedReader{"accelerators", "", 2000, read_accelerators},
     FuzzedReader{
         "hpcc-topology", "", 500,
         [](const std::string& text) { read_network(read_hpcc_topology(text, "fuzz.txt")); }},

@@ -38,9 +38,31 @@ void warn_of_order(const MeasuredTable& table, const std::string& name,
   }
 }
 
+// The one operation that has this ratio of busbw to algbw with as many ranks, if there is one.
+std::optional<Operation> operation_by_ratio(const MeasuredTable& table) {
+  std::optional<Operation> only;
+  for (const Operation operation : kOperations) {
+    const std::optional<RankRange> ranks =
+        table.bus_ratio ? ranks_of(*table.bus_ratio, operation) : std::nullopt;
+    if (!ranks || ranks->last < 2 || (table.ranks && *table.ranks < ranks->first) ||
+        (table.ranks && *table.ranks > ranks->last)) {
+      continue;
+    }
+    if (only) {
+      return std::nullopt;
+    }
+    only = operation;
+  }
+  return only;
+}
+
 Operation operation_of(const MeasuredTable& table, std::optional<Operation> given,
-                       const std::string& place) {
+                       const std::string& place, std::vector<std::string>& warnings) {
   if (!table.operation && !given) {
+    if (const std::optional<Operation> found = operation_by_ratio(table)) {
+      warnings.push_back(fmt::format("{}: {}, as busbw / algbw says", place, to_string(*found)));
+      return *found;
+    }
     throw ConfigError(
         fmt::format("{}: expected a log that says its operation, or --op, found neither", place));
   }
@@ -94,7 +116,7 @@ void refuse_links(const std::string& text, const std::string& name) {
 void add_run(DoctorLog& log, MeasuredTable table, const std::string& name, std::size_t line,
              std::optional<Operation> operation) {
   const std::string place = line > 0 ? fmt::format("{}:{}", name, line) : name;
-  const Operation of = operation_of(table, operation, place);
+  const Operation of = operation_of(table, operation, place, log.warnings);
   check_ratio(table, of, place, log.warnings);
   agree(log.ranks, table.ranks, "ranks", place);
   agree(log.nodes, table.nodes, "nodes", place);

@@ -91,9 +91,6 @@ class FileImport {
       : file_(file), catalogue_(catalogue), parts_(std::move(parts)), name_(std::move(name)) {}
 
   std::string read(const std::string& text) {
-    if (const std::string_view root = root_element(text); !root.empty()) {
-      return read_xml(text, root);
-    }
     if (looks_like_hpcc_topology(text)) {
       return network(read_hpcc_topology(text, file_), "a topology of ns-3");
     }
@@ -113,6 +110,10 @@ class FileImport {
     }
     if (looks_like_smi_matrix(text)) {
       return matrix(read_smi_matrix(text, file_), "the matrix of nvidia-smi topo -m");
+    }
+    // Pages that a table was pasted into may begin like XML, too.
+    if (const std::string_view root = root_element(text); !root.empty()) {
+      return read_xml(text, root);
     }
     fail_format(file_, "none of them");
   }

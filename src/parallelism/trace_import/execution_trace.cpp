@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -45,7 +46,9 @@ class ExecutionReader {
       }
       rank = of_call ? of_call : rank;
     }
-    trace_.rank = static_cast<int>(rank.value_or(0));
+    if (rank) {
+      trace_.rank = static_cast<int>(*rank);
+    }
     return std::move(trace_);
   }
 
@@ -82,6 +85,22 @@ class ExecutionReader {
            std::adjacent_find(splits.begin(), splits.end(), std::not_equal_to<>()) == splits.end();
   }
 
+  // Nothing where they are not evenly apart.
+  static std::optional<std::vector<int>> ranks_of(const ExecutionJson& first,
+                                                  const ExecutionJson& stride, std::int64_t size) {
+    if (!first.is_number_integer() || !stride.is_number_integer() || first < 0 || stride < 1 ||
+        first > kMaxImportedRank || stride > kMaxImportedRank || size < 1 ||
+        first.get<std::int64_t>() + (size - 1) * stride.get<std::int64_t>() > kMaxImportedRank) {
+      return std::nullopt;
+    }
+    std::vector<int> ranks;
+    for (std::int64_t index = 0; index < size; ++index) {
+      ranks.push_back(
+          static_cast<int>(first.get<std::int64_t>() + index * stride.get<std::int64_t>()));
+    }
+    return ranks;
+  }
+
   // The values of inputs or outputs.
   [[nodiscard]] ExecutionJson values_of(const ExecutionJson& node, const char* key) const {
     const auto found = node.find(key);
@@ -95,7 +114,15 @@ class ExecutionReader {
     return values;
   }
 
-  // Returns the rank; a wait is no call, and has none.
+  // Operations with a root, or another end, name it where others have the rank.
+  static bool has_root(std::string_view name) {
+    constexpr std::array<std::string_view, 8> kNames{
+        "broadcast", "_broadcast_oop", "reduce", "_reduce_oop",
+        "gather",    "scatter",        "send",   "recv"};
+    return std::ranges::find(kNames, name) != kNames.end();
+  }
+
+  // Returns the rank where it is stated; a wait is no call, and states none.
   std::optional<std::int64_t> read_call(const ExecutionJson& node) {
     const ExecutionJson inputs = values_of(node, "inputs");
     const auto found = std::find_if(inputs.begin(), inputs.end(),
@@ -120,9 +147,11 @@ class ExecutionReader {
     }
     if (inputs.size() > at + 5) {
       call.group_size = whole(inputs[at + 5], kMaxImportedRank, "ranks of the group");
+      call.ranks = ranks_of(inputs[at + 3], inputs[at + 4], call.group_size);
     }
+    const std::int64_t rank = whole(inputs[at - 1], kMaxImportedRank, "a rank");
     trace_.calls.push_back(std::move(call));
-    return whole(inputs[at - 1], kMaxImportedRank, "a rank");
+    return has_root(trace_.calls.back().name) ? std::nullopt : std::optional(rank);
   }
 
   const ImportedFile& file_;
@@ -131,7 +160,7 @@ class ExecutionReader {
 };
 
 // Whether a kernel of that name can run the operation: older kernels are named after theirs.
-bool may_run(std::string_view kernel, const KinetoCallName& call) {
+bool may_run(std::string_view kernel, Operation operation) {
   struct Kernel {
     std::string_view text;
     std::vector<Operation> operations;
@@ -147,10 +176,74 @@ bool may_run(std::string_view kernel, const KinetoCallName& call) {
     return kernel.find(each.text) != std::string_view::npos;
   });
   return found == kKernels.end() || std::find(found->operations.begin(), found->operations.end(),
-                                              call.operation) != found->operations.end();
+                                              operation) != found->operations.end();
+}
+
+std::set<std::string> groups_of(const ExecutionTrace& calls) {
+  std::set<std::string> groups;
+  for (const ExecutionCall& call : calls.calls) {
+    groups.insert(call.group);
+  }
+  return groups;
+}
+
+// Makes the event the call, or says why it is only recorded.
+void set_call(KinetoEvent& event, const ExecutionCall& call) {
+  const KinetoCallName* const name = kineto_call_of(call.name);
+  if (name == nullptr || !call.has_equal_splits) {
+    event.kind = KinetoKind::Recorded;
+    event.unknown = name == nullptr ? kUnmodelledCollective : kUnequalSplits;
+    return;
+  }
+  event.kind = KinetoKind::Call;
+  event.operation = name->operation;
+  event.size = name->has_whole_output ? call.out : call.in;
+  event.group = call.group;
+  event.group_size = call.group_size;
 }
 
 }  // namespace
+
+bool is_execution_trace(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto skip_blanks = [&] {
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  };
+  skip_blanks();
+  if (!text.starts_with('{')) {
+    return false;
+  }
+  text.remove_prefix(1);
+  skip_blanks();
+  return text.starts_with("\"schema\"");
+}
+
+KinetoTrace as_profile(const ExecutionTrace& calls) {
+  if (std::ranges::all_of(calls.calls,
+                          [](const ExecutionCall& call) { return call.group_size == 1; })) {
+    fail_imported(calls.name, "nodes",
+                  "calls of several ranks, as an execution trace alone has no times of computation "
+                  "(beside its profile it is --execution-traces)",
+                  calls.calls.empty() ? "no calls" : "calls of one rank alone");
+  }
+  KinetoTrace trace{.name = calls.name, .rank = calls.rank, .has_times = false};
+  const bool has_one_group = groups_of(calls).size() == 1;
+  std::int64_t ranks = 0;
+  for (const ExecutionCall& call : calls.calls) {
+    KinetoEvent event;
+    event.name = trace.names.own(call.name);
+    set_call(event, call);
+    if (has_one_group && call.group_size == 0) {
+      event.group.clear();
+      event.group_size = kAllRanks;
+    }
+    event.ranks = call.ranks;
+    ranks = std::max(ranks, call.group_size);
+    trace.events.push_back(std::move(event));
+  }
+  trace.world_size = std::max(static_cast<int>(ranks), calls.rank.value_or(0) + 1);
+  return trace;
+}
 
 ExecutionTrace read_execution_trace(const ImportedFile& file) {
   return ExecutionReader(file).read();
@@ -170,27 +263,20 @@ void join(KinetoTrace& profile, const ExecutionTrace& calls) {
                     kernels.size(), profile.name),
         std::to_string(calls.calls.size()));
   }
-  std::set<std::string> groups;
-  for (const ExecutionCall& call : calls.calls) {
-    groups.insert(call.group);
-  }
+  const std::set<std::string> groups = groups_of(calls);
   for (std::size_t index = 0; index < kernels.size(); ++index) {
     KinetoEvent& event = *kernels[index];
     const ExecutionCall& call = calls.calls[index];
-    const KinetoCallName* name = kineto_call_of(call.name);
-    if (name == nullptr || !call.has_equal_splits) {
-      event.unknown = name == nullptr ? kUnmodelledCollective : kUnequalSplits;
+    set_call(event, call);
+    if (event.kind != KinetoKind::Call) {
       continue;
     }
-    if (!may_run(event.name, *name)) {
+    if (!may_run(event.name, event.operation)) {
       fail_imported(call.place, "inputs",
                     fmt::format("what {} does, as calls and kernels have the same order",
                                 shortened(event.name)),
                     in_quotes(call.name));
     }
-    event.kind = KinetoKind::Call;
-    event.operation = name->operation;
-    event.size = name->has_whole_output ? call.out : call.in;
     // A group alone is that of all ranks; its name is an address of the process in old versions.
     event.group = groups.size() == 1 && call.group_size == 0 ? std::string() : call.group;
     event.group_size = call.group_size > 0  ? call.group_size

@@ -3,8 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,14 +10,13 @@
 #include <vector>
 
 #include "parallelism/graph/name_table.h"
+#include "parallelism/trace_import/goal_binary.h"
+#include "parallelism/trace_import/goal_builder.h"
 #include "parallelism/workload/imported_lines.h"
 #include "parallelism/workload/imported_text.h"
 
 namespace trainyard {
 namespace {
-
-constexpr std::int64_t kMaxCpus = 255;  // A byte in the binary form.
-constexpr std::int64_t kMaxGoalTag = 0xffff'fffe;
 
 // The words of a line, one after the other; ':', '{' and '}' are words of their own.
 class LineWords {
@@ -78,7 +75,7 @@ class GoalReader {
     if (in_comment_) {
       fail("\"*/\"", "the end of the file");
     }
-    if (!workload_) {
+    if (!builder_) {
       fail("num_ranks", "the end of the file");
     }
     for (std::size_t rank = 0; rank < blocks_.size(); ++rank) {
@@ -87,11 +84,7 @@ class GoalReader {
              fmt::format("none for rank {}", rank));
       }
     }
-    if (placed_ > 0) {
-      workload_->left_out.push_back(fmt::format(
-          "cpu or nic of {} messages: the routing of the cluster chooses NICs", placed_));
-    }
-    return std::move(*workload_);
+    return std::move(*builder_).finish();
   }
 
  private:
@@ -171,7 +164,7 @@ class GoalReader {
       const std::string_view word = words_.peek();
       if (word == "num_ranks") {
         read_ranks();
-      } else if (!workload_) {
+      } else if (!builder_) {
         fail("num_ranks", in_quotes(word));
       } else if (!rank_) {
         open_block();
@@ -185,7 +178,7 @@ class GoalReader {
   }
 
   void read_ranks() {
-    if (workload_) {
+    if (builder_) {
       fail("num_ranks once", "it again");
     }
     words_.advance();
@@ -193,8 +186,7 @@ class GoalReader {
     if (ranks < 1 || ranks > gpus_) {
       fail(fmt::format("ranks from 1 to the {} GPUs of the cluster", gpus_), std::to_string(ranks));
     }
-    workload_.emplace(ImportedWorkload{.format = ImportedFormat::Goal,
-                                       .graph = OperationGraph(static_cast<int>(ranks))});
+    builder_.emplace(static_cast<int>(ranks));
     blocks_.resize(static_cast<std::size_t>(ranks), false);
   }
 
@@ -206,7 +198,7 @@ class GoalReader {
     }
     blocks_[static_cast<std::size_t>(*rank_)] = true;
     take("{");
-    streams_ = {};
+    builder_->open_rank(*rank_);
     requirements_.clear();
   }
 
@@ -264,7 +256,7 @@ class GoalReader {
   // The name of an operation of this line, whose text is made once.
   GraphName line_name(std::optional<NameId>& text, std::string_view word, std::string_view line) {
     if (!text) {
-      text = workload_->graph.add_name(std::string(word).append(line));
+      text = builder_->add_name(std::string(word).append(line));
     }
     return {.text = *text, .number = static_cast<std::uint32_t>(line_)};
   }
@@ -277,23 +269,12 @@ class GoalReader {
     const std::int64_t count = number("nanoseconds", std::numeric_limits<std::int64_t>::max());
     const SimTime time = times_.add(
         count, nanoseconds(1), [&] { return place(); }, "calc");
-    std::size_t cpu = 0;
+    int cpu = 0;
     if (words_.peek() == "cpu") {
       words_.advance();
-      cpu = static_cast<std::size_t>(number("a cpu", kMaxCpus));
+      cpu = static_cast<int>(number("a cpu", kMaxGoalCpu));
     }
-    if (!streams_.cpus[cpu]) {
-      streams_.cpus[cpu] =
-          workload_->graph.add_stream(*rank_, fmt::format("cpu {}", cpu), StreamOrder::Ready);
-    }
-    return workload_->graph.add_compute(*streams_.cpus[cpu], name, StepPart::Linear, time);
-  }
-
-  StreamId stream(std::optional<StreamId>& known, const char* name) {
-    if (!known) {
-      known = workload_->graph.add_stream(*rank_, name, StreamOrder::Free);
-    }
-    return *known;
+    return builder_->add_calc(cpu, name, time);
   }
 
   OperationId add_message(bool sends, GraphName name) {
@@ -321,17 +302,13 @@ class GoalReader {
         check_wildcard("a tag");
         message.tag = static_cast<std::uint32_t>(number("a tag", kMaxGoalTag));
       } else if (key == "cpu" || key == "nic") {
-        (void)number(key == "cpu" ? "a cpu" : "a nic", kMaxCpus);
+        (void)number(key == "cpu" ? "a cpu" : "a nic", kMaxGoalCpu);
         is_placed = true;
       } else {
         fail("tag, cpu, nic or the end of the line", in_quotes(key));
       }
     }
-    placed_ += is_placed ? 1 : 0;
-    OperationGraph& graph = workload_->graph;
-    return sends ? graph.add_send(stream(streams_.send, "send"), name, StepPart::Pipeline, message)
-                 : graph.add_receive(stream(streams_.receive, "receive"), name, StepPart::Pipeline,
-                                     message);
+    return builder_->add_message(sends, name, message, is_placed);
   }
 
   void check_wildcard(std::string_view what) const {
@@ -349,37 +326,17 @@ class GoalReader {
     return labels_[label].operation;
   }
 
-  // An operation whose start others wait for gets an operation of no time before it, which waits
-  // for all that it waits for.
   void close_block() {
-    OperationGraph& graph = workload_->graph;
-    std::map<OperationId, OperationId> starts;
+    std::vector<GoalBuilder::Requirement> requirements;
+    requirements.reserve(requirements_.size());
     for (const Requirement& each : requirements_) {
-      const OperationId before = operation_of(each.before, each.line);
-      if (each.at_start && !starts.contains(before)) {
-        const OperationId start =
-            graph.add_host(stream(streams_.starts, "starts"), "start of " + graph.name_of(before),
-                           StepPart::Host, SimTime());
-        graph.add_dependency(start, before);
-        starts.emplace(before, start);
-      }
+      requirements.push_back({.after = operation_of(each.after, each.line),
+                              .before = operation_of(each.before, each.line),
+                              .at_start = each.at_start});
     }
-    for (const Requirement& each : requirements_) {
-      const OperationId before = operation_of(each.before, each.line);
-      const OperationId after = operation_of(each.after, each.line);
-      const auto start = starts.find(after);
-      graph.add_dependency(each.at_start ? starts.at(before) : before,
-                           start != starts.end() ? start->second : after);
-    }
+    builder_->close_rank(requirements);
     rank_.reset();
   }
-
-  struct Streams {
-    std::array<std::optional<StreamId>, kMaxCpus + 1> cpus;
-    std::optional<StreamId> send;
-    std::optional<StreamId> receive;
-    std::optional<StreamId> starts;
-  };
 
   const ImportedFile& file_;
   int gpus_;
@@ -387,10 +344,9 @@ class GoalReader {
   bool in_comment_ = false;
   std::string uncommented_;          // A line that had comments.
   LineWords words_ = LineWords("");  // Words of the line.
-  std::optional<ImportedWorkload> workload_;
+  std::optional<GoalBuilder> builder_;
   std::vector<bool> blocks_;  // Indexed by rank: whether it has one.
   std::optional<int> rank_;   // Rank of the block.
-  Streams streams_;           // Streams of the rank.
   NameTable label_names_;
   std::vector<Label> labels_;              // Labels of all ranks, by number.
   std::vector<Requirement> requirements_;  // Requirements of the rank.
@@ -399,13 +355,12 @@ class GoalReader {
   std::optional<NameId> send_name_;
   std::optional<NameId> receive_name_;
   ImportedTimes times_;
-  int placed_ = 0;
 };
 
 }  // namespace
 
 ImportedWorkload read_goal(const ImportedFile& file, int gpus) {
-  return GoalReader(file, gpus).read();
+  return is_goal_binary(file) ? read_goal_binary(file, gpus) : GoalReader(file, gpus).read();
 }
 
 }  // namespace trainyard

@@ -104,7 +104,8 @@ std::string_view other_file(const json& root) {
     std::string_view what;
   };
   constexpr std::array<OtherFile, 3> kOthers{
-      {{"nodes", "an execution trace of PyTorch, which --execution-traces takes beside a profile"},
+      {{"nodes",
+        "nodes of some kind, and no schema before them as execution traces of PyTorch have"},
        {"workload_graph", "a Chakra trace as JSON, of which the form in protocol buffers is read"},
        {"rocprofiler-sdk-tool", "the result of rocprof, which no format here is"}}};
   const auto found = std::find_if(kOthers.begin(), kOthers.end(), [&](const OtherFile& each) {

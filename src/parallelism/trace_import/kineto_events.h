@@ -48,6 +48,9 @@ inline constexpr std::string_view kUnmodelledCollective =
     "of gathers, scatters and others that are not modelled";
 inline constexpr std::string_view kUnequalSplits = "with unequal splits";
 
+// The size of a group of all ranks, of which no file says how many there are.
+inline constexpr std::int64_t kAllRanks = -1;
+
 struct KinetoEvent {
   KinetoKind kind = KinetoKind::Work;
   std::string_view name;  // Among the names of the trace.
@@ -103,6 +106,7 @@ struct KinetoTrace {
   std::vector<KinetoLaunched> launched = {};         // One for each event.
   std::map<std::string, std::size_t> left_out = {};  // Counts by category.
   KinetoNames names = {};
+  bool has_times = true;  // Execution traces alone have none.
 };
 
 // Makes work that is a kernel of NCCL, RCCL or MSCCL, by its name, a call that is only recorded.

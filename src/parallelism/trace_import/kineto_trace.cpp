@@ -54,6 +54,8 @@ std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
     std::vector<KinetoTrace> read;
     if (is_sqlite(file.text) || is_lines_of_json(file.text)) {
       read = read_nsys_events(file);
+    } else if (is_execution_trace(file.text)) {
+      read.push_back(as_profile(read_execution_trace(file)));
     } else {
       read.push_back(read_kineto_events(file));
     }
@@ -68,6 +70,12 @@ std::map<int, KinetoTrace> by_rank(const std::vector<ImportedFile>& files) {
     int rank = read.front().rank.value_or(file.rank.value_or(0));
     for (KinetoTrace& trace : read) {
       cut_draining(trace.events);
+      if (!traces.empty() && trace.has_times != traces.begin()->second.has_times) {
+        fail_imported(file.name, "",
+                      "profiles or execution traces alone (beside profiles they are "
+                      "--execution-traces)",
+                      "both");
+      }
       const auto [found, is_new] = traces.emplace(rank, std::move(trace));
       if (!is_new) {
         fail_imported(file.name, "",
@@ -85,9 +93,10 @@ std::map<int, KinetoTrace> joined(std::map<int, KinetoTrace> traces,
                                   const std::vector<ImportedFile>& files) {
   for (const ImportedFile& file : files) {
     const ExecutionTrace calls = read_execution_trace(with_text(file));
-    const auto found = traces.find(calls.rank);
+    const int rank = calls.rank.value_or(0);
+    const auto found = traces.find(rank);
     if (found == traces.end()) {
-      fail_imported(file.name, "", "a rank that has a profile", std::to_string(calls.rank));
+      fail_imported(file.name, "", "a rank that has a profile", std::to_string(rank));
     }
     join(found->second, calls);
   }
@@ -177,8 +186,12 @@ class KinetoGraph {
     }
     for (const auto& [unknown, recorded_only] : recorded_only_) {
       workload_.notes.push_back(
-          fmt::format("{} kernels of collectives {} take their recorded time, {:.3f} us in all",
-                      recorded_only.count, unknown, recorded_only.time.microseconds()));
+          has_times()
+              ? fmt::format("{} kernels of collectives {} take their recorded time, {:.3f} us in "
+                            "all",
+                            recorded_only.count, unknown, recorded_only.time.microseconds())
+              : fmt::format("{} calls of collectives {} take no time", recorded_only.count,
+                            unknown));
     }
     if (traces_.size() < static_cast<std::size_t>(ranks_)) {
       workload_.notes.push_back(fmt::format(
@@ -186,14 +199,19 @@ class KinetoGraph {
           traces_.size(), ranks_));
     }
     workload_.notes.push_back(
-        fmt::format("recorded were {:.3f} us from the first to the last operation of the GPU of a "
-                    "rank",
-                    recorded.microseconds()));
+        has_times()
+            ? fmt::format("recorded were {:.3f} us from the first to the last operation of the GPU "
+                          "of a rank",
+                          recorded.microseconds())
+            : "an execution trace alone has no times: its calls run one after the other, without "
+              "computation");
     add_left_out();
     return std::move(workload_);
   }
 
  private:
+  [[nodiscard]] bool has_times() const { return traces_.begin()->second.has_times; }
+
   // Operations one after the other; those of a stream that overlap are on several.
   struct Lane {
     std::int64_t stream = 0;
@@ -282,7 +300,7 @@ class KinetoGraph {
                  SimTime first) {
     OperationGraph& graph = workload_.graph;
     const OperationId id = add_operation(trace, event, lanes_[lane].id);
-    if (graph.operation(id).kind == GraphOperationKind::Collective) {
+    if (graph.operation(id).kind == GraphOperationKind::Collective && trace.has_times) {
       workload_.recorded_calls.push_back({id, event.time});
     }
     std::optional<Lane::Done> latest;
@@ -370,7 +388,7 @@ class KinetoGraph {
     } else if (configured != trace.groups.end() &&
                static_cast<std::int64_t>(configured->second.size()) == event.group_size) {
       ranks = configured->second;
-    } else if (event.group_size == ranks_) {
+    } else if (event.group_size == ranks_ || event.group_size == kAllRanks) {
       ranks.resize(static_cast<std::size_t>(ranks_));
       std::iota(ranks.begin(), ranks.end(), 0);
     } else {

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -70,24 +69,24 @@ bool has_extension(const std::filesystem::path& path, ImportedFormat format) {
          extensions.end();
 }
 
-std::string first_word(const std::filesystem::path& file) {
-  std::string word;
+// The beginning of a file, in which its first word is, unless more blanks than a person would write
+// stand before it.
+std::string head_of(const std::filesystem::path& file) {
+  constexpr std::size_t kHeadBytes = 65'536;
   if (unpacked_name(file) != file) {
-    const std::string text = read_packed_file(file, kMaxBytes);
-    const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-    return text.substr(first, text.find_first_of(" \t\r\n", first) - first);
+    return read_packed_file(file, kMaxBytes).substr(0, kHeadBytes);
   }
   std::ifstream stream(file, std::ios::binary);
-  char c = '\0';
-  constexpr std::size_t kLongest = 64;
-  while (word.size() < kLongest && stream.get(c)) {
-    if (std::isspace(static_cast<unsigned char>(c)) == 0) {
-      word += c;
-    } else if (!word.empty()) {
-      break;
-    }
-  }
-  return word;
+  std::string head(kHeadBytes, '\0');
+  stream.read(head.data(), kHeadBytes);
+  head.resize(static_cast<std::size_t>(stream.gcount()));
+  return head;
+}
+
+std::string_view first_word(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_first_of(kBlanks));
 }
 
 // The last number in the name before its extension, where it is the rank.
@@ -179,7 +178,11 @@ std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& pa
   if (extension == ".yaml" || !std::filesystem::is_regular_file(path, error)) {
     return std::nullopt;
   }
-  const std::string word = first_word(path);
+  const std::string head = head_of(path);
+  if (is_goal_magic(head)) {
+    return ImportedFormat::Goal;
+  }
+  const std::string_view word = first_word(head);
   for (const ImportedFormat format : kImportedFormats) {
     const std::vector<std::string_view>& words = rules_of(format).first_words;
     if (std::find(words.begin(), words.end(), word) != words.end()) {

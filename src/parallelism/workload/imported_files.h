@@ -18,6 +18,13 @@ enum class ImportedFormat : std::uint8_t { Goal, SimAi, Kineto, Chakra };
 inline constexpr std::array kImportedFormats{ImportedFormat::Goal, ImportedFormat::SimAi,
                                              ImportedFormat::Kineto, ImportedFormat::Chakra};
 
+// The first bytes of a GOAL schedule in binary form, and of one that LogGOPSim has destroyed.
+inline constexpr std::string_view kGoalMagic("\x7f\x10\0\0\0\0\0\0", 8);
+inline constexpr std::string_view kGoalMagicOfDestroyed("\x26\x09\0\0\0\0\0\0", 8);
+[[nodiscard]] inline bool is_goal_magic(std::string_view head) {
+  return head.starts_with(kGoalMagic) || head.starts_with(kGoalMagicOfDestroyed);
+}
+
 // "goal", ...
 [[nodiscard]] std::string_view to_string(ImportedFormat format);
 
@@ -33,8 +40,8 @@ struct ImportedFile {
 // The file with its text. Throws ConfigError.
 [[nodiscard]] ImportedFile with_text(const ImportedFile& file);
 
-// The format that this path has by the rules of the page: by its extension, else by the first word
-// of the file. Nothing: a workload of our own, or nothing that can be read.
+// The format that this path has by the rules of the page: by its extension, else by the first bytes
+// or the first word of the file. Nothing: a workload of our own, or nothing that can be read.
 [[nodiscard]] std::optional<ImportedFormat> recognise_imported(const std::filesystem::path& path);
 
 // A file, a directory with one for each rank, or a pattern with "{rank}" in the name. The files are

@@ -201,6 +201,11 @@ SmiMatrix read_hl_smi(std::string_view text, const std::string& name) {
                     "-c -N, found none",
                     name));
   }
+  const auto has_column = [&](std::string_view word) {
+    return std::ranges::find(line->words, word) != line->words.end();
+  };
+  const bool has_cores = has_column("CPU");
+  const bool has_nodes = has_column("NUMA");
   SmiMatrix matrix = empty_matrix(0, "Intel");
   for (++line; line != lines.end(); ++line) {
     const std::vector<std::string_view>& words = line->words;
@@ -210,15 +215,17 @@ SmiMatrix read_hl_smi(std::string_view text, const std::string& name) {
       }
       break;
     }
-    if (words.size() < 3 || matrix.devices.size() == kMaxTableDevices) {
+    const std::size_t least = 1 + (has_cores ? 1 : 0) + (has_nodes ? 1 : 0);
+    if (words.size() < least || matrix.devices.size() == kMaxTableDevices) {
       fail_table(name, line->number, "a module, its cores and its NUMA node", line->text);
     }
     // The cores may have blanks in between: "0-39, 80-119".
     matrix.devices.push_back(
         {.name = fmt::format("GPU{}", words[0]),
          .is_gpu = true,
-         .cpu_affinity = fmt::format("{}", fmt::join(words.begin() + 1, words.end() - 1, "")),
-         .numa_affinity = std::string(words.back())});
+         .cpu_affinity =
+             fmt::format("{}", fmt::join(words.begin() + 1, words.end() - (has_nodes ? 1 : 0), "")),
+         .numa_affinity = has_nodes ? std::string(words.back()) : ""});
   }
   const std::size_t count = matrix.devices.size();
   if (count == 0) {

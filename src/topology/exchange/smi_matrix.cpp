@@ -122,6 +122,11 @@ bool is_header(const Line& line) {
          (line.words.size() == 1 || !parse_cell(line.words[1].text));
 }
 
+bool has_row_below(const std::vector<Line>& lines, std::size_t header) {
+  return header + 1 < lines.size() &&
+         lines[header + 1].words[0].text == lines[header].words[0].text;
+}
+
 // The first header with its row below, behind whatever stands in front: prompts, fences, tables of
 // another kind; else the first line that may be one.
 std::size_t find_header(const std::vector<Line>& lines) {
@@ -131,11 +136,61 @@ std::size_t find_header(const std::vector<Line>& lines) {
       continue;
     }
     first = std::min(first, at);
-    if (at + 1 < lines.size() && lines[at + 1].words[0].text == lines[at].words[0].text) {
+    if (has_row_below(lines, at)) {
       return at;
     }
   }
   return first;
+}
+
+// Returns which of the first words is wanted, or how many words there are.
+template <typename Wanted>
+std::size_t place_of(const Line& line, const Wanted& is_wanted) {
+  constexpr std::size_t kMostInFront = 8;
+  for (std::size_t at = 0; at < std::min(line.words.size(), kMostInFront); ++at) {
+    if (is_wanted(line.words[at].text)) {
+      return at;
+    }
+  }
+  return line.words.size();
+}
+
+std::size_t place_of_name(const Line& line, std::string_view name) {
+  return place_of(line, [&](std::string_view word) { return word == name; });
+}
+
+void erase_before(Line& line, std::size_t index) {
+  line.words.erase(line.words.begin(), line.words.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+// The lines of a text with a matrix. What stands in front of the devices in each line of the matrix
+// is left out: a label above the rows, marks of comments, affinities to the left of the names.
+std::vector<Line> matrix_lines(std::string_view text) {
+  std::vector<Line> lines = lines_of(text);
+  if (has_row_below(lines, find_header(lines))) {
+    return lines;
+  }
+  for (std::size_t at = 0; at + 1 < lines.size(); ++at) {
+    const std::size_t first = place_of(lines[at], is_gpu_name);
+    if (first == lines[at].words.size()) {
+      continue;
+    }
+    const std::size_t row = place_of_name(lines[at + 1], lines[at].words[first].text);
+    if (row + 1 >= lines[at + 1].words.size() || lines[at + 1].words[row + 1].text != kCells[0]) {
+      continue;
+    }
+    erase_before(lines[at], first);
+    const std::size_t end = std::min(lines.size(), at + 1 + lines[at].words.size());
+    for (std::size_t below = at + 1; below < end; ++below) {
+      const std::size_t name = place_of_name(lines[below], lines[at].words[below - at - 1].text);
+      if (name == lines[below].words.size()) {
+        break;
+      }
+      erase_before(lines[below], name);
+    }
+    break;
+  }
+  return lines;
 }
 
 class MatrixReader {
@@ -147,7 +202,7 @@ class MatrixReader {
     if (text_.size() > kMaxBytes) {
       fail({}, 1, "", "expected at most 1 MiB, found more");
     }
-    lines_ = lines_of(text_);
+    lines_ = matrix_lines(text_);
     if (lines_.empty()) {
       fail({}, 1, "", "expected the matrix of nvidia-smi topo -m, found nothing");
     }
@@ -298,6 +353,9 @@ class MatrixReader {
       for (++at_; at_ < lines_.size() && second_word() == "="; ++at_) {
         const Line& line = lines_[at_];
         const std::string_view key = line.words[0].text;
+        if (key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ#") != std::string_view::npos) {
+          break;  // A line of something else that has a "=".
+        }
         if (key != "NV#" && (key == "NV" || !parse_cell(key))) {
           fail(line.words[0], line.number, "legend",
                fmt::format("expected {} and \"=\", found {}", kCellForms, in_quotes(key)));
@@ -380,14 +438,14 @@ std::string to_string(const SmiCell& cell) {
 
 bool looks_like_smi_matrix(std::string_view text) {
   const std::string plain = without_decoration(text.substr(0, kMaxBytes));
-  const std::vector<Line> lines = lines_of(plain);
+  const std::vector<Line> lines = matrix_lines(plain);
   return find_header(lines) < lines.size();
 }
 
 bool looks_like_p2p_matrix(std::string_view text) {
   constexpr std::array<std::string_view, 7> kStates{"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"};
   const std::string plain = without_decoration(text.substr(0, kMaxBytes));
-  const std::vector<Line> lines = lines_of(plain);
+  const std::vector<Line> lines = matrix_lines(plain);
   const std::size_t row = find_header(lines) + 1;
   return row < lines.size() && is_gpu_name(lines[row].words[0].text) &&
          std::ranges::any_of(lines[row].words, [&](const Word& word) {

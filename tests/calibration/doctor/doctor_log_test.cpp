@@ -118,6 +118,22 @@ TEST_CASE("output that measures links is sent to the command that compares it") 
       refusal("# OSU MPI-CUDA Allreduce Latency Test v7\n# Size Avg Latency(us)\n8 9.5\n").empty());
 }
 
+TEST_CASE("busbw over algbw tells the operation where it is that of one alone") {
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  const DoctorLog log = parse_doctor_log(
+      header +
+          "  1073741824     268435456     float     sum      -1   3998.1  268.57  470.00      0\n",
+      "a.log", std::nullopt);
+  REQUIRE(log.runs.at(0).operation == Operation::AllReduce);
+  REQUIRE(log.ranks == 8);
+  REQUIRE(warns(log, "a.log:1: all_reduce, as busbw / algbw says"));
+  // Of 0.875 three operations remain.
+  REQUIRE(refusal(header + "  1073741824     268435456     float    none      -1   3998.1  268.57"
+                           "  235.00      0\n")
+              .find("expected a log that says its operation, or --op") != std::string::npos);
+}
+
 TEST_CASE("what is wrong with a log is one line with its place") {
   const std::string torn =
       "        8192          2048     float     sum      -1    40.96    0.10\n";

@@ -134,6 +134,9 @@ TEST_CASE("import reads what lstopo, rocm-smi and hl-smi print") {
           std::string::npos);
   REQUIRE(imported("modID CPU Affinity NUMA Affinity\n0 0-39 0\n1 0-39 0\n", "Gaudi2")
               .find("the output of hl-smi topo -c -N.") != std::string::npos);
+  REQUIRE(imported("<details>\n\n```\n\tGPU0\tGPU1\nGPU0\tX\tPHB\nGPU1\tPHB\tX\n```\n</details>\n",
+                   "L40S")
+              .find("the matrix of nvidia-smi topo -m.") != std::string::npos);
   const std::string lstopo =
       R"(<topology version="2.0"><object type="Machine"><object type="PCIDev"
       pci_busid="0000:01:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1"/></object></topology>)";

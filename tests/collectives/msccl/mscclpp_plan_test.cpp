@@ -64,9 +64,8 @@ TEST_CASE("mistakes in a plan are one line with their place, and what is not mod
   REQUIRE(error_of_plan(with(text, "\"put\"", "\"glres\"")) ==
           "p.json: gpus[0].threadblocks[0].ops[0].name: expected an operation that is modelled "
           "(not one of switches, or a pipeline), found \"glres\"");
-  REQUIRE(error_of_plan(with(text, "\"input_chunks\"", "\"inputChunks\"")) ==
-          "p.json: gpus[0]: expected input_chunks, as plans have had it since 2025, found "
-          "inputChunks");
+  REQUIRE(error_of_plan(with(text, "\"input_chunks\"", "\"chunks\"")) ==
+          "p.json: gpus[0]: expected the key input_chunks, found none");
   REQUIRE(error_of_plan(with(text, R"("buffer_id":0)", R"("buffer_id":1)")) ==
           "p.json: gpus[0].threadblocks[0].ops[0].dst_buff[0].buffer_id: expected one of 1, found "
           "1");

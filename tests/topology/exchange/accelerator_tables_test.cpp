@@ -124,6 +124,20 @@ TEST_CASE("hl-smi topo names the sockets of modules that are joined each to each
   REQUIRE(tree_of(server).find("    - - gpu\n      - gpu\n    - - gpu\n      - gpu\n") == 0);
 }
 
+TEST_CASE("hl-smi topo may show the cores or the NUMA nodes alone") {
+  const SmiMatrix nodes =
+      read_hl_smi("modID NUMA Affinity\n----- -------------\n0 0\n1 0\n2 1\n3 1\n", "t.txt");
+  REQUIRE(nodes.devices[2].numa_affinity == "1");
+  REQUIRE(nodes.devices[2].cpu_affinity.empty());
+  const SmiMatrix cores =
+      read_hl_smi("modID CPU Affinity\n0 0-39, 80-119\n1 40-79, 120-159\n", "t.txt");
+  REQUIRE(cores.devices[1].cpu_affinity == "40-79,120-159");
+  REQUIRE(cores.devices[1].numa_affinity.empty());
+  const ImportedServer server = import_smi_matrix(
+      cores, shipped_catalogue(), {.gpu = "Gaudi2", .cpu = "Xeon-IceLake"}, "t.txt");
+  REQUIRE(tree_of(server).find("    - - gpu\n    - - gpu\n") == 0);
+}
+
 TEST_CASE("mistakes in the tables of accelerators are one line with their place") {
   REQUIRE(error_of_rocm("=== Weight between two GPUs ===\n GPU0\nGPU0 0\n") ==
           "t.txt: expected the table \"Link Type between two GPUs\" of rocm-smi --showtopo, found "

@@ -111,6 +111,25 @@ TEST_CASE("a matrix is read out of what it was pasted into") {
       "| GPU1   | NV1  | X    | PHB    |              |\n"
       "| mlx5_0 | SOC  | PHB  | X      |              |\n";
   REQUIRE(read_smi_matrix(table, "a.md") == read_smi_matrix(kOld, "topo.txt"));
+  // With affinities to the left, as a comment, in the text of a program, or with a label above.
+  const std::string left =
+      "| CPU Affinity |        | GPU0 | GPU1 | mlx5_0 |\n"
+      "|--------------|--------|------|------|--------|\n"
+      "| 0-15         | GPU0   | X    | NV1  | SOC    |\n"
+      "|              | GPU1   | NV1  | X    | PHB    |\n"
+      "|              | mlx5_0 | SOC  | PHB  | X      |\n";
+  REQUIRE(read_smi_matrix(left, "a.md") ==
+          read_smi_matrix(with_matrix(with_matrix(kOld, "CPU Affinity", ""), "0-15", ""), "a"));
+  std::string comment = "// ";
+  for (const char letter : kOld) {
+    comment += letter == '\n' ? "\n// " : std::string(1, letter);
+  }
+  REQUIRE(looks_like_smi_matrix(comment));
+  REQUIRE(read_smi_matrix(comment, "a.h") == read_smi_matrix(kOld, "a"));
+  REQUIRE(read_smi_matrix("topo = ''' " + kOld + "Legend:\n\n  X    = Self\'\'\'\n  rows = topo\n",
+                          "a.py") == read_smi_matrix(kOld, "a"));
+  REQUIRE(read_smi_matrix(with_matrix(table, "|        |", "| GPU    |"), "a.md") ==
+          read_smi_matrix(kOld, "topo.txt"));
   const SmiMatrix shortened =
       read_smi_matrix(with_matrix(kOld, "CPU Affinity", "NUMA"), "topo.txt");
   REQUIRE(shortened.devices[0].numa_affinity == "0-15");
