@@ -78,10 +78,14 @@ class Hospital {
                               });
     const std::string family =
         intervals_.is_known(all_.machine) ? family_of(all_.machine) : std::string(kUnlikeAny);
+    std::map<std::string, std::vector<LedgerCurve>> systems;
     for (LedgerCurve& curve : ledger_curves()) {
       if (curve.family == family) {
-        curves_.push_back(std::move(curve));
+        systems[curve.system].push_back(std::move(curve));
       }
+    }
+    for (auto& [system, curves] : systems) {
+      curves_.push_back(std::move(curves));
     }
   }
 
@@ -105,7 +109,9 @@ class Hospital {
 
   [[nodiscard]] DoctorResult trial(std::size_t candidate, Bias bias, RandomStream& random) const {
     std::vector<double> log = all_.candidates[candidate].log_times;
-    const LedgerCurve& curve = curves_[random.below(curves_.size())];
+    // Each system weighs the same, as in the intervals.
+    const std::vector<LedgerCurve>& of_system = curves_[random.below(curves_.size())];
+    const LedgerCurve& curve = of_system[random.below(of_system.size())];
     for (std::size_t row = 0; row < log.size(); ++row) {
       log[row] += kRowNoise * normal(random);
       const Bytes size = all_.rows[row].size;
@@ -133,7 +139,7 @@ class Hospital {
 
   Hypotheses all_;
   Intervals intervals_ = Intervals::load(kRoot / "configs/nccl/intervals.yaml");
-  std::vector<LedgerCurve> curves_;
+  std::vector<std::vector<LedgerCurve>> curves_;  // By system.
 };
 
 struct Score {

@@ -68,10 +68,16 @@ SizeRegime regime_of(Bytes size) {
 }
 
 std::string family_of(const nccl::MachineKind& machine) {
+  if (machine.scale_up == "xgmi") {
+    return "xgmi";
+  }
   if (machine.network == "none") {
     return machine.scale_up == "nvswitch" ? "nvswitch" : "pcie";
   }
-  return machine.network == "rdma" ? "rdma" : "other-network";
+  if (machine.network != "rdma") {
+    return "other-network";
+  }
+  return machine.scale_up == "nvswitch" || machine.scale_up == "nvlink" ? "rdma" : "rdma-pcie";
 }
 
 bool gives_intervals(std::span<const LedgerRow> ledger) {
