@@ -74,10 +74,17 @@ constexpr TuningConstants newest() {
   return constants;
 }
 
-constexpr TuningConstants release_2_28() {
+// 2.29.2 and 2.29.3 have 34.5 GB/s for LL128 with rings on Blackwell.
+constexpr TuningConstants release_2_29() {
   TuningConstants constants = newest();
-  constants.ring_ll128_max[kBlackwell] = {73.4, 34.6, 73.4};
   constants.nvls_tree_max[kBlackwell][2] = 43.8;
+  constants.ll128.mixes = false;
+  return constants;
+}
+
+constexpr TuningConstants release_2_28() {
+  TuningConstants constants = release_2_29();
+  constants.ring_ll128_max[kBlackwell] = {73.4, 34.6, 73.4};
   constants.corrects_nvls_tree = false;
   return constants;
 }
@@ -96,7 +103,6 @@ constexpr TuningConstants release_2_25() {
   TuningConstants constants = release_2_27();
   constants.nvls_model = NvlsModel::WholeGather;
   constants.ll128.compute_capabilities = kUpToBlackwell;
-  constants.ll128.mixes = false;
   return constants;
 }
 
@@ -284,7 +290,7 @@ constexpr std::array kReleases{
     release_2_5(),  release_2_5(),  release_2_6(),  release_2_7(),  release_2_8(),  release_2_10(),
     release_2_12(), release_2_14(), release_2_15(), release_2_15(), release_2_17(), release_2_18(),
     release_2_19(), release_2_19(), release_2_21(), release_2_23(), release_2_24(), release_2_25(),
-    release_2_25(), release_2_27(), release_2_28(), newest()};
+    release_2_25(), release_2_27(), release_2_28(), release_2_29(), newest()};
 static_assert(kReleases.size() == static_cast<std::size_t>(kNewestVersion) + 1);
 
 using Corrections = std::array<std::array<float, kTreeCorrections>, 3>;  // [protocol]

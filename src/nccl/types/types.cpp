@@ -23,7 +23,7 @@ constexpr std::array kReleases{
     KnownRelease{19, "2.19.4"},  KnownRelease{20, "2.20.5"}, KnownRelease{21, "2.21.5"},
     KnownRelease{23, "2.23.4"},  KnownRelease{24, "2.24.3"}, KnownRelease{25, "2.25.1"},
     KnownRelease{26, "2.26.6"},  KnownRelease{27, "2.27.7"}, KnownRelease{28, "2.28.9"},
-    KnownRelease{30, "2.30.7"}};
+    KnownRelease{29, "2.29.7"},  KnownRelease{30, "2.30.7"}};
 static_assert(kReleases.size() == static_cast<std::size_t>(kNewestVersion) + 1);
 
 // Minor releases without a row that decide as the row before them does.
@@ -124,9 +124,8 @@ std::optional<ParsedVersion> parse_version(std::string_view text) {
   if (*major != 2) {
     return std::nullopt;
   }
-  const int asked = *minor == 29 ? 30 : *minor;
   std::size_t known = 0;
-  while (known + 1 < kReleases.size() && kReleases[known + 1].minor <= asked) {
+  while (known + 1 < kReleases.size() && kReleases[known + 1].minor <= *minor) {
     ++known;
   }
   return ParsedVersion{.known = static_cast<Version>(known),
