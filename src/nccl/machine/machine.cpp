@@ -57,6 +57,7 @@ PathType merged(PathType first, PathType second) {
 Machine::Machine(System system, const SearchOptions& options)
     : system_(std::move(system)),
       options_(options),
+      rules_(release(options.version, system_.oldest())),
       paths_(find_paths(system_, !options.paths.nvb_disable)) {
   adjust_between_gpus();
   adjust_c2c();
@@ -96,7 +97,7 @@ PathType Machine::peer_level() const {
   const bool others = cpu.arch == CpuArch::Arm || cpu.vendor == CpuVendor::Zhaoxin;
   const bool broadwell = intel && cpu.socket_bandwidth <= kBroadwell;
   const bool amd = cpu.arch == CpuArch::X86 && cpu.vendor == CpuVendor::Amd;
-  switch (release(options_.version).peers) {
+  switch (rules_.peers) {
     case PeerRule::WithinSocket:
       return PathType::Phb;
     case PeerRule::NotBroadwell:
@@ -159,11 +160,13 @@ void Machine::adjust_between_gpus() {
 
 // A GPU on C2C to the CPU over whose PCIe it reaches a NIC.
 void Machine::adjust_c2c() {
+  if (rules_.nics_over_c2c != NicsOverC2c::Near) {
+    return;
+  }
   for (int net = 0; net < net_count(); ++net) {
     for (int gpu = 0; gpu < gpu_count(); ++gpu) {
       Path& path = paths_.gpu_net.at(gpu, net);
-      if (path.type == PathType::Phb &&
-          paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c) {
+      if (path.type == PathType::Phb && is_on_c2c(gpu)) {
         path.type = PathType::P2c;
         paths_.net_gpu.at(net, gpu).type = PathType::P2c;
       }
@@ -171,12 +174,25 @@ void Machine::adjust_c2c() {
   }
 }
 
+bool Machine::is_on_c2c(int gpu) const {
+  return paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
+}
+
+// How far from a NIC a GPU may be that others hand over to.
+PathType Machine::farthest_relay() const {
+  return options_.paths.pxn_c2c.value_or(rules_.hands_over_from_c2c) ? PathType::P2c
+                                                                     : PathType::Pxb;
+}
+
+bool Machine::hands_over() const {
+  return rules_.hands_over && !options_.paths.pxn_disable;
+}
+
 bool Machine::may_relay(int relay, int gpu, int net) const {
   const Path& own = paths_.gpu_net.at(gpu, net);
   const Path& relayed = paths_.gpu_net.at(relay, net);
   const auto host = [&](int index) { return system_.gpus[as_index(index)].host; };
-  const PathType farthest = options_.paths.pxn_c2c ? PathType::P2c : PathType::Pxb;
-  return relayed.type <= farthest && paths_.gpu_gpu.at(relay, gpu).type <= PathType::Nvl &&
+  return relayed.type <= farthest_relay() && paths_.gpu_gpu.at(relay, gpu).type <= PathType::Nvl &&
          host(relay) == host(gpu) &&
          (relayed.bandwidth > own.bandwidth || own.type > PathType::Pxn);
 }
@@ -186,7 +202,7 @@ void Machine::adjust_to_nets() {
   for (int net = 0; net < net_count(); ++net) {
     for (int gpu = 0; gpu < gpu_count(); ++gpu) {
       Path& path = paths_.gpu_net.at(gpu, net);
-      if (!options_.paths.pxn_disable) {
+      if (hands_over()) {
         const std::optional<int> relay = gpu_of(net);
         if (relay && *relay != gpu && may_relay(*relay, gpu, net)) {
           divert(path, paths_.gpu_gpu.at(gpu, *relay), paths_.gpu_net.at(*relay, net));
@@ -265,9 +281,12 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
     }
   }
   const PathType level = options_.paths.net_gdr_level.value_or(
-      options_.paths.net_gdr_c2c ? PathType::P2c : PathType::Pxb);
-  const std::optional<int> relay = pxn_gpu(gpu, net);
-  return paths_.gpu_net.at(relay.value_or(gpu), net).type <= level;
+      options_.paths.net_gdr_c2c.value_or(true) ? PathType::P2c : PathType::Pxb);
+  const int nearest = pxn_gpu(gpu, net).value_or(gpu);
+  const PathType type = paths_.gpu_net.at(nearest, net).type;
+  const bool asks_for_c2c = rules_.nics_over_c2c == NicsOverC2c::FarOnPath &&
+                            options_.paths.net_gdr_c2c.value_or(false) && is_on_c2c(nearest);
+  return type <= level || (type == PathType::Phb && asks_for_c2c);
 }
 
 // paths.cc: ncclTopoNeedFlush.
@@ -278,9 +297,8 @@ bool Machine::needs_flush(int gpu, int net) const {
   if (options_.paths.net_force_flush) {
     return true;
   }
-  const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
   return system_.gpus[as_index(gpu)].generation->needs_flush ||
-         (is_on_c2c && paths_.net_gpu.at(net, gpu).type <= PathType::Pxb);
+         (is_on_c2c(gpu) && paths_.net_gpu.at(net, gpu).type <= PathType::Pxb);
 }
 
 std::vector<int> Machine::nearest_nets(int gpu) const {
@@ -343,7 +361,7 @@ std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer
     return std::nullopt;
   }
   SendWay way{.net = *own, .gpu = gpu};
-  const int level = options_.paths.pxn_disable ? 0 : options_.paths.p2p_pxn_level;
+  const int level = hands_over() ? options_.paths.p2p_pxn_level : 0;
   const SystemGpu& sender = system_.gpus[as_index(gpu)];
   const auto twin = std::find_if(
       system_.gpus.begin(), system_.gpus.end(),
@@ -359,9 +377,8 @@ std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer
     return SendWay{.net = rail, .gpu = pxn_gpu(gpu, rail).value_or(gpu)};
   }
   const std::optional<int> relay = gpu_of(rail);
-  const PathType farthest = options_.paths.pxn_c2c ? PathType::P2c : PathType::Pxb;
   if (level == 2 && relay && paths_.gpu_gpu.at(*relay, gpu).type <= PathType::Nvl &&
-      paths_.gpu_net.at(*relay, rail).type <= farthest) {
+      paths_.gpu_net.at(*relay, rail).type <= farthest_relay()) {
     return SendWay{.net = rail, .gpu = *relay};
   }
   return way;

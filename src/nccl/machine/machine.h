@@ -18,6 +18,8 @@
 
 namespace trainyard::nccl {
 
+struct Release;
+
 struct SearchOptions {
   Version version = kNewestVersion;
   bool multi_node = false;  // Whether the communicator has other nodes.
@@ -93,6 +95,9 @@ class Machine {
   [[nodiscard]] PathType peer_level() const;
   [[nodiscard]] bool may_access_peer(int from, int to) const;
   [[nodiscard]] bool prefers_network(int from, int to) const;
+  [[nodiscard]] bool is_on_c2c(int gpu) const;
+  [[nodiscard]] PathType farthest_relay() const;
+  [[nodiscard]] bool hands_over() const;
   [[nodiscard]] bool may_relay(int relay, int gpu, int net) const;
   void adjust_between_gpus();
   void adjust_c2c();
@@ -100,6 +105,7 @@ class Machine {
 
   System system_;
   SearchOptions options_;
+  const Release& rules_;
   Paths paths_;
   std::vector<bool> peer_access_;
 };

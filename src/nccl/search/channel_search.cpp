@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "nccl/search/search_order.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 #include "sim/ids.h"
 
@@ -14,6 +15,7 @@ ChannelSearch::ChannelSearch(const Machine& machine)
     : machine_(machine),
       system_(machine.system()),
       gpus_(machine.gpu_count()),
+      rules_(release(machine.options().version, machine.system().oldest())),
       ledger_(machine.system()),
       used_(machine.system().gpus.size(), 0) {
   for (const SystemNet& net : system_.nets) {
@@ -54,7 +56,8 @@ bool ChannelSearch::take(const Path& path, const Path& back, bool is_intra, floa
     ledger_.give_back(path, -bandwidth, from_gpu);
   } else {
     // NCCL asks for the type only where a whole share is taken.
-    const bool is_far = path.type > farthest || (is_tree() && back.type > farthest);
+    const bool is_far = path.type > farthest ||
+                        (rules_.tree_asks_for_way_back && is_tree() && back.type > farthest);
     if ((share == 1.0F && is_far) || !ledger_.take(path, bandwidth, from_gpu)) {
       return false;
     }
@@ -146,7 +149,8 @@ void ChannelSearch::start_at_nets() {
   // NCCL keeps this sum in an integer.
   const int bandwidth = static_cast<int>(now_.bw_inter);
   for (int turn = 0; turn < count; ++turn) {
-    const int index = nets[as_index((now_.channels + turn) % count)];
+    const int first = rules_.rotates_nics ? now_.channels : 0;
+    const int index = nets[as_index((first + turn) % count)];
     const SystemNet& net = system_.nets[as_index(index)];
     if (now_.collnet && !net.collnet) {
       continue;
@@ -195,26 +199,35 @@ bool ChannelSearch::start_at(int net) {
     try_first(net, *head, Order::Free);
     return true;
   }
-  if (now_.channels > 0 && now_.same_channels) {
+  const bool is_first = now_.channels == 0;
+  if (!is_first && (now_.same_channels || rules_.first_gpus != FirstGpus::OwnFirst)) {
     try_first(net, previous_gpu(0), Order::Replay);
-  } else {
+  }
+  if (is_first || !now_.same_channels) {
     enter_from(net);
   }
   return false;
 }
 
 void ChannelSearch::enter_from(int net) {
-  if (now_.channels == 0 && !system_.nvswitch) {
+  if (now_.channels == 0 && (!system_.nvswitch || rules_.first_gpus == FirstGpus::Nearest)) {
     // The order of the file sets a mark to beat, on a budget of its own.
     const int saved = std::exchange(budget_, 1 << 10);
     try_first(net, 0, Order::Pci);
     budget_ = budget_ == -1 ? -1 : saved;
   }
-  const std::optional<int> own = gpu_of_net_[as_index(net)];
+  std::vector<int> gpus = machine_.nearest_gpus(net);
+  if (rules_.first_gpus == FirstGpus::FromTurn) {
+    std::ranges::rotate(gpus, std::ranges::lower_bound(gpus, now_.channels % gpus_));
+  }
+  std::optional<int> own;
+  if (rules_.first_gpus == FirstGpus::OwnFirst) {
+    own = gpu_of_net_[as_index(net)];
+  }
   if (own) {
     try_first(net, *own, Order::Free);
   }
-  for (const int gpu : machine_.nearest_gpus(net)) {
+  for (const int gpu : gpus) {
     if (gpu != own && machine_.paths().net_gpu.at(net, gpu).type != PathType::Dis) {
       try_first(net, gpu, Order::Free);
     }
@@ -295,7 +308,8 @@ bool ChannelSearch::is_better() const {
            total(now_, now_.bw_inter) > total(*best_, best_->bw_inter);
   }
   const float ours = total(now_, now_.bw_intra);
-  const float theirs = total(*best_, best_->bw_intra);
+  const double worth = 1.0 - (best_->cross_nic - now_.cross_nic) * rules_.crossing_penalty;
+  const auto theirs = static_cast<float>(total(*best_, best_->bw_intra) * worth);
   if (ours != theirs) {
     return ours > theirs;
   }
@@ -394,15 +408,18 @@ std::vector<int> ChannelSearch::next_gpus(const Place& place) const {
     return (used_[as_index(gpu)] & bit) == 0 &&
            !machine_.paths().gpu_gpu.at(place.gpu, gpu).edges.empty();
   };
-  std::vector<int> open;
-  if (system_.nvswitch) {
+  std::vector<int> beside;
+  if (system_.nvswitch && rules_.next_gpus != NextGpus::ByScore) {
     for (const int gpu : neighbours(place.gpu, gpus_, now_.pattern)) {
       if (is_open(gpu)) {
-        open.push_back(gpu);
+        beside.push_back(gpu);
       }
     }
-    return open;
+    if (rules_.next_gpus == NextGpus::Neighbours) {
+      return beside;
+    }
   }
+  std::vector<int> open;
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     if (gpu != place.gpu && is_open(gpu)) {
       open.push_back(gpu);
@@ -413,7 +430,10 @@ std::vector<int> ChannelSearch::next_gpus(const Place& place) const {
     preference.net = now_.nets[as_index(now_.channels)][0];
     preference.is_last = *place.exit == place.position + 1;
   }
-  return sort_gpus(machine_, place.gpu, open, preference);
+  std::vector<int> next = sort_gpus(machine_, place.gpu, open, preference);
+  std::erase_if(next, [&](int gpu) { return std::ranges::find(beside, gpu) != beside.end(); });
+  next.insert(next.begin(), beside.begin(), beside.end());
+  return next;
 }
 
 // --- Heads -------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@
 
 namespace trainyard::nccl {
 
+struct Release;
+
 // The settings that are tried, and what was found with them (struct ncclTopoGraph). Bandwidths are
 // GB/s of one channel.
 struct Candidate {
@@ -94,6 +96,7 @@ class ChannelSearch {
   const Machine& machine_;
   const System& system_;
   int gpus_;
+  const Release& rules_;
   BandwidthLedger ledger_;
   std::vector<float> net_free_;      // Indexed by NIC.
   std::vector<std::uint64_t> used_;  // Indexed by GPU: a bit for each channel that it is in.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "nccl/types/release.h"
 #include "sim/ids.h"
 
 namespace trainyard::nccl {
@@ -129,7 +130,7 @@ Graph graph_of(const KnownTopology& known, const Machine& machine) {
 }  // namespace
 
 std::optional<GraphSet> known_graphs(const Machine& machine) {
-  if (!machine.system().oldest().is_amd()) {
+  if (!release(machine.options().version, machine.system().oldest()).knows_topologies) {
     return std::nullopt;
   }
   const auto* const known = std::ranges::find_if(

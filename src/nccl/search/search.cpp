@@ -19,10 +19,9 @@
 namespace trainyard::nccl {
 namespace {
 
-// Visits of GPUs: of one try, of one whose channels are all alike, and of a whole search.
+// Visits of GPUs: of one try, and of one whose channels are all alike.
 constexpr int kBudget = 1 << 14;
 constexpr int kBudgetSameChannels = 1 << 8;
-constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
 
 constexpr int kMaxNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
 constexpr int kMaxCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
@@ -46,8 +45,12 @@ TypeRange type_range(const PathTable& table, int gpus, bool skip_self) {
   return range;
 }
 
-PathType next_type(PathType type) {
-  return static_cast<PathType>(static_cast<int>(type) + 1);
+// Passes over the types that the release does not have.
+PathType next_type(PathType type, NicsOverC2c rule) {
+  const auto next = static_cast<PathType>(static_cast<int>(type) + 1);
+  const bool is_unknown = (next == PathType::C2c && rule == NicsOverC2c::Far) ||
+                          (next == PathType::P2c && rule != NicsOverC2c::Near);
+  return is_unknown ? next_type(next, rule) : next;
 }
 
 // Two groups of GPUs on NVLink with something slower in between (ncclTopoSplitNvLink).
@@ -84,7 +87,7 @@ Bounds find_bounds(const Machine& machine) {
   Bounds bounds;
   const bool by_net = machine.net_count() > 0;
   const PathTable& table = by_net ? machine.paths().gpu_net : machine.paths().gpu_gpu;
-  const Release& rules = release(machine.options().version);
+  const Release& rules = release(machine.options().version, machine.system().oldest());
   const float link = nvlink_bandwidth(machine.options().version, system.oldest());
   for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
     for (int target = 0; target < table.targets(); ++target) {
@@ -117,7 +120,7 @@ class GraphSearch {
         gpus_(machine.gpu_count()),
         has_nets_(machine.net_count() > 0),
         generation_(machine.system().oldest()),
-        rules_(release(machine.options().version)),
+        rules_(release(machine.options().version, machine.system().oldest())),
         speeds_(search_speeds(machine.options().version, generation_, has_nets_)) {}
 
   // `request` has what is asked for: pattern, collnet, numbers of channels.
@@ -133,7 +136,9 @@ class GraphSearch {
           continue;
         }
         is_first_pass = false;
-        duplicate();
+        if (!rules_.doubles_last) {
+          duplicate();
+        }
         start_raising();
         budget = -1;
       }
@@ -144,13 +149,16 @@ class GraphSearch {
     if (best_.channels == 0 && !best_.collnet && best_.pattern != GraphPattern::Nvls) {
       fall_back();
     }
+    if (rules_.doubles_last) {
+      duplicate();
+    }
     return best_;
   }
 
  private:
   void prepare(const Candidate& request) {
     best_ = request;
-    const bool may_cross = request.pattern == GraphPattern::Ring ||
+    const bool may_cross = rules_.crosses_trees || request.pattern == GraphPattern::Ring ||
                            request.pattern == GraphPattern::BalancedTree ||
                            request.pattern == GraphPattern::SplitTree;
     cross_nic_ = machine_.net_count() > 1 && may_cross ? machine_.options().paths.cross_nic : 0;
@@ -166,8 +174,8 @@ class GraphSearch {
     if (request.pattern == GraphPattern::Nvls && !has_nets_) {
       best_.min_channels = best_.max_channels;  // Every GPU reduces an equal share.
     }
-    if (request.pattern == GraphPattern::Ring && is_split_nvlink(machine_) &&
-        best_.max_channels >= 2 && best_.min_channels == 1) {
+    if (rules_.rings_need_two && request.pattern == GraphPattern::Ring &&
+        is_split_nvlink(machine_) && best_.max_channels >= 2 && best_.min_channels == 1) {
       best_.min_channels = 2;  // The trees, of which there are as many, need two.
     }
     try_ = best_;
@@ -185,12 +193,16 @@ class GraphSearch {
       ++speed_;
     }
     try_.bw_intra = try_.bw_inter = speeds_[speed_];
-    budget_ = kBudgetInAll;
+    budget_ = rules_.search_budget;
   }
 
   void find_types() {
-    intra_ = {PathType::Loc, PathType::Sys};
+    const bool is_fixed = !rules_.bounds_types;
+    intra_ = {is_fixed && gpus_ > 1 ? PathType::Nvl : PathType::Loc, PathType::Sys};
     inter_ = {PathType::Pix, PathType::Sys};
+    if (is_fixed) {
+      return;
+    }
     if (gpus_ > 1) {
       intra_ = type_range(machine_.paths().gpu_gpu, gpus_, true);
     }
@@ -231,8 +243,9 @@ class GraphSearch {
       return true;
     }
     if (cross_nic_ == 2 && try_.cross_nic == 0 &&
-        (try_.pattern == GraphPattern::Ring || try_.pattern == GraphPattern::BalancedTree)) {
-      try_.cross_nic = 2;
+        (rules_.crosses_trees || try_.pattern == GraphPattern::Ring ||
+         try_.pattern == GraphPattern::BalancedTree)) {
+      try_.cross_nic = rules_.crosses_in_pairs ? 2 : 1;
       return true;
     }
     try_.cross_nic = cross_nic_ == 1 ? 1 : 0;
@@ -249,7 +262,7 @@ class GraphSearch {
     const PathType max_intra = has_nets_ ? try_.type_inter : intra_.max;
     if (try_.type_intra < max_intra &&
         (best_.channels == 0 || try_.type_intra < best_.type_intra)) {
-      try_.type_intra = next_type(try_.type_intra);
+      try_.type_intra = next_type(try_.type_intra, rules_.nics_over_c2c);
       if (try_.type_intra < PathType::Dis) {
         return true;
       }
@@ -258,7 +271,7 @@ class GraphSearch {
     if (has_nets_ && try_.type_inter < inter_.max &&
         (best_.channels == 0 || try_.type_inter < best_.type_inter ||
          try_.type_inter < PathType::Pxn)) {
-      try_.type_inter = next_type(try_.type_inter);
+      try_.type_inter = next_type(try_.type_inter, rules_.nics_over_c2c);
       if (try_.type_inter < PathType::Dis) {
         return true;
       }
@@ -313,6 +326,9 @@ class GraphSearch {
   // Asks for more bandwidth with as many channels; false if that makes no sense.
   bool raise() {
     if (best_.pattern == GraphPattern::Ring) {
+      if (rules_.doubles_last) {
+        return false;
+      }
       try_.bw_intra = try_.bw_inter = speeds_[--speed_];
       return true;
     }
@@ -392,19 +408,20 @@ Graph graph_of(const Machine& machine, const Candidate& found) {
 
 bool may_use_nvls(const Machine& machine) {
   const System& system = machine.system();
-  return machine.options().nvls && system.nvswitch && system.oldest().has_nvls &&
-         system.devices.size() == system.gpus.size();
+  return machine.options().version >= Version::V2_17 && machine.options().nvls && system.nvswitch &&
+         system.oldest().has_nvls && system.devices.size() == system.gpus.size();
 }
 
 // RCCL looks for no more than two rings among more than four GPUs on xGMI that it does not know
 // (ROCm/rccl, src/graph/search.cc: ncclTopoCompute, where such a machine counts as a 4P2H_ROME).
 int max_rings(const Machine& machine) {
   const std::vector<Edge>& edges = machine.system().edges;
-  const bool is_unknown = machine.system().oldest().is_amd() && machine.net_count() == 0 &&
+  const Release& rules = release(machine.options().version, machine.system().oldest());
+  const bool is_unknown = rules.knows_topologies && machine.net_count() == 0 &&
                           machine.gpu_count() > 4 &&
                           std::any_of(edges.begin(), edges.end(),
                                       [](const Edge& edge) { return edge.kind == EdgeKind::Nvl; });
-  return is_unknown ? 2 : release(machine.options().version).max_channels / 2;
+  return is_unknown ? 2 : rules.max_channels / 2;
 }
 
 }  // namespace
@@ -423,8 +440,11 @@ GraphSet search_graphs(const Machine& machine) {
   };
   graphs.ring = found({.pattern = GraphPattern::Ring, .max_channels = max_rings(machine)});
   const int rings = graphs.ring.channel_count;
-  graphs.tree =
-      found({.pattern = GraphPattern::BalancedTree, .min_channels = rings, .max_channels = rings});
+  const bool needs_all =
+      release(machine.options().version, machine.system().oldest()).trees_are_as_many_as_rings;
+  graphs.tree = found({.pattern = GraphPattern::BalancedTree,
+                       .min_channels = needs_all ? rings : 1,
+                       .max_channels = rings});
   if (machine.options().collnet && machine.net_count() > 0) {
     graphs.collnet_chain = found({.pattern = GraphPattern::Tree,
                                   .collnet = true,

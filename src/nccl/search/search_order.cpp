@@ -2,7 +2,11 @@
 #include "nccl/search/search_order.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <tuple>
+
+#include "nccl/types/release.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -26,6 +30,26 @@ std::vector<int> own_nets(const Machine& machine, int gpu) {
   return nets;
 }
 
+// NICs by type of path; `by_number`: of equally near ones from that of the GPU's number on.
+void add_by_distance(const Machine& machine, PathType farthest, int first, int last, bool by_number,
+                     std::vector<int>& nets) {
+  for (int type = 0; type <= static_cast<int>(farthest); ++type) {
+    for (int gpu = first; gpu <= last; ++gpu) {
+      std::vector<int> near;
+      for (int net = 0; net < std::min(machine.net_count(), kMaxChannels); ++net) {
+        if (static_cast<int>(machine.paths().gpu_net.at(gpu, net).type) == type) {
+          near.push_back(net);
+        }
+      }
+      const std::size_t dev =
+          by_number ? as_index(machine.system().gpus[as_index(gpu)].dev) : std::size_t{0};
+      for (std::size_t turn = 0; turn < near.size(); ++turn) {
+        add_new(nets, near[(dev + turn) % near.size()]);
+      }
+    }
+  }
+}
+
 struct Score {
   int gpu = 0;
   int start = 0;
@@ -44,6 +68,10 @@ std::vector<int> select_nets(const Machine& machine, PathType farthest, std::opt
   std::vector<int> nets;
   const int first = gpu.value_or(0);
   const int last = gpu.value_or(machine.gpu_count() - 1);
+  if (!release(machine.options().version, machine.system().oldest()).takes_own_nics) {
+    add_by_distance(machine, farthest, first, last, true, nets);
+    return nets;
+  }
   std::vector<std::vector<int>> own;
   std::size_t max = 0;
   for (int index = first; index <= last; ++index) {
@@ -65,15 +93,7 @@ std::vector<int> select_nets(const Machine& machine, PathType farthest, std::opt
       }
     }
   }
-  for (int type = 0; type <= static_cast<int>(farthest); ++type) {
-    for (int index = first; index <= last; ++index) {
-      for (int net = 0; net < std::min(machine.net_count(), kMaxChannels); ++net) {
-        if (static_cast<int>(machine.paths().gpu_net.at(index, net).type) == type) {
-          add_new(nets, net);
-        }
-      }
-    }
-  }
+  add_by_distance(machine, farthest, first, last, false, nets);
   return nets;
 }
 

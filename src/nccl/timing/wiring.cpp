@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "nccl/types/release.h"
 #include "network/flow/max_min.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -219,6 +220,10 @@ std::span<const LinkId> Wiring::way_from_nic(NodeId nic, NodeId gpu) {
   });
 }
 
+bool Wiring::hands_over() const {
+  return release(communicator_.version).hands_over && !environment_.pxn_disable;
+}
+
 // From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
 std::vector<LinkId> Wiring::find_way_to_nic(NodeId gpu, NodeId nic) {
   std::vector<LinkId> part;
@@ -227,7 +232,7 @@ std::vector<LinkId> Wiring::find_way_to_nic(NodeId gpu, NodeId nic) {
   }
   const Distance own = path_distance(cluster_.topology, part);
   const auto server = cluster_.topology.node(gpu).server;
-  if (own > Distance::Pxb && server && !environment_.pxn_disable) {
+  if (own > Distance::Pxb && server && hands_over()) {
     for (const NodeId other : gpus_of_server_[server->value()]) {
       std::vector<LinkId> first;
       std::vector<LinkId> second;
@@ -301,7 +306,7 @@ NetworkEnds Wiring::ends(const NodeFlow& flow) {
 int Wiring::sending_rank(int from, int to) {
   const std::vector<int>& first = communicator_.first_rank;
   const int relay = first[as_index(node_of(from))] + local_rank(to);
-  if (environment_.pxn_disable || environment_.p2p_pxn_level < 2 || relay == from ||
+  if (!hands_over() || environment_.p2p_pxn_level < 2 || relay == from ||
       relay >= first[as_index(node_of(from)) + 1]) {
     return from;
   }

@@ -129,6 +129,7 @@ class Wiring {
   [[nodiscard]] std::span<const LinkId> way(NodeId from, NodeId to, const Find& find);
   [[nodiscard]] std::span<const LinkId> way_to_nic(NodeId gpu, NodeId nic);
   [[nodiscard]] std::span<const LinkId> way_from_nic(NodeId nic, NodeId gpu);
+  [[nodiscard]] bool hands_over() const;
   [[nodiscard]] std::vector<LinkId> find_way_to_nic(NodeId gpu, NodeId nic);
   [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path,
                             const JointRates& joint = {});

@@ -12,7 +12,7 @@
 #include "nccl/tuning/rccl_tuning.h"
 #include "nccl/tuning/tuner_csv.h"
 #include "nccl/tuning/tuning.h"
-#include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -112,7 +112,7 @@ void set_channels_and_threads(const Communicator& communicator, Bytes total, Cal
   const std::int64_t threshold = communicator.tuning.thread_thresholds[algorithm][protocol];
   std::int64_t threads = communicator.tuning.max_threads[algorithm][protocol];
   int channels = communicator.channels;
-  const bool is_amd = gpu_generation(communicator.min_compute_capability).is_amd();
+  const int fixed = release(communicator.version, communicator.min_compute_capability).threads;
   switch (plan.algorithm) {
     case Algorithm::Nvls:
       channels = communicator.nodes > 1
@@ -135,14 +135,14 @@ void set_channels_and_threads(const Communicator& communicator, Bytes total, Cal
       while (bytes < channels * threads * threshold && channels >= 2) {
         --channels;
       }
-      while (!is_amd && threads > 0 && bytes < channels * threads * threshold &&
+      while (fixed == 0 && threads > 0 && bytes < channels * threads * threshold &&
              threads % 128 == 0) {
         threads /= 2;
       }
   }
-  if (is_amd) {  // No thread is shed, and none added.
+  if (fixed > 0) {  // No thread is shed, and none added.
     plan.channels = channels;
-    plan.threads = kRcclThreads;
+    plan.threads = fixed;
     return;
   }
   if (plan.algorithm == Algorithm::Ring && plan.protocol == Protocol::Simple) {
@@ -208,7 +208,7 @@ void override_by_rccl(const Communicator& communicator, const Environment& envir
     plan.algorithm = Algorithm::AllPairs;
     plan.protocol = call->protocol;
     plan.channels = call->channels;
-    plan.threads = kRcclThreads;
+    plan.threads = release(communicator.version, communicator.min_compute_capability).threads;
     plan.time_us = 0.0;
     plan.reason = call->reason;
     return;
@@ -248,7 +248,7 @@ CallPlan plan_call(const Communicator& communicator, const Environment& environm
   plan.protocol = best->protocol;
   plan.time_us = *best->time_us;
   plan.reason = reason_of(plan.costs, *best, environment);
-  if (gpu_generation(communicator.min_compute_capability).is_amd()) {
+  if (release(communicator.version, communicator.min_compute_capability).decides_by_size) {
     override_by_rccl(communicator, environment, plan);
   }
   const TunerRow* const row = override_choice(communicator, options, total, plan);

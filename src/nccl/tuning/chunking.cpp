@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "nccl/types/gpu_generation.h"
 #include "nccl/types/release.h"
 #include "sim/check.h"
 
@@ -110,8 +109,8 @@ void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t cha
   halve(chunk, 32 * kKib, [&] { return chunks() < steps * 16.0F / ppn; });
 }
 
-bool is_amd(const Communicator& communicator) {
-  return gpu_generation(communicator.min_compute_capability).is_amd();
+const Release& rules_of(const Communicator& communicator) {
+  return release(communicator.version, communicator.min_compute_capability);
 }
 
 // ROCm/rccl, src/enqueue.cc: computeCollChunkInfo, with the depth of src/graph/connect.cc.
@@ -125,6 +124,20 @@ void shrink_rccl_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t chan
   halve(chunk, 32 * kKib, [&] { return bytes / (channels * chunk) < depth; });
 }
 
+void shrink_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
+                 const Communicator& communicator) {
+  switch (rules_of(communicator).tree_chunks) {
+    case TreeChunks::Whole:
+      break;
+    case TreeChunks::ByNodes:
+      shrink_tree_simple(chunk, bytes, channels, communicator);
+      break;
+    case TreeChunks::ByDepth:
+      shrink_rccl_tree(chunk, bytes, channels, communicator);
+      break;
+  }
+}
+
 }  // namespace
 
 Bytes grain(Protocol protocol) {
@@ -134,13 +147,13 @@ Bytes grain(Protocol protocol) {
 
 Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& communicator,
                  const Environment& environment) {
-  const bool amd = is_amd(communicator);
+  const bool is_small = rules_of(communicator).has_small_lines;
   switch (protocol) {
     case Protocol::LL:  // Half of it are flags. RCCL's default is for half as many threads.
       return Bytes(environment.ll_buffer.count() / kFifoSteps / 2 /
-                   (amd && environment.ll_buffer == Environment().ll_buffer ? 2 : 1));
+                   (is_small && environment.ll_buffer == Environment().ll_buffer ? 2 : 1));
     case Protocol::LL128:  // 120 of 128 bytes are data, with RCCL 56 of 64 (28 words of a thread).
-      if (amd && environment.ll128_buffer == Environment().ll128_buffer) {
+      if (is_small && environment.ll128_buffer == Environment().ll128_buffer) {
         return Bytes(28 * 256 * 8 / 64 * 56);
       }
       return Bytes(environment.ll128_buffer.count() / kFifoSteps / 16 * 15);
@@ -218,11 +231,8 @@ Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Byt
     case Algorithm::Tree:
       if (protocol == Protocol::LL128) {
         shrink_tree_ll128(chunk, total, channels, communicator);
-      } else if (protocol == Protocol::Simple && is_amd(communicator)) {
-        shrink_rccl_tree(chunk, total, channels, communicator);
-      } else if (protocol == Protocol::Simple &&
-                 release(communicator.version).shrinks_tree_chunks) {
-        shrink_tree_simple(chunk, total, channels, communicator);
+      } else if (protocol == Protocol::Simple) {
+        shrink_tree(chunk, total, channels, communicator);
       }
       break;
     case Algorithm::Ring:

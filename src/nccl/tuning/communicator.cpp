@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -51,9 +51,9 @@ auto fields_of(const Communicator& of) {
 }  // namespace
 
 std::string release_of(const Communicator& communicator) {
-  return gpu_generation(communicator.min_compute_capability).is_amd()
-             ? "RCCL"
-             : "NCCL " + std::string(to_string(communicator.version));
+  const Release& rules = release(communicator.version, communicator.min_compute_capability);
+  return rules.runtime.empty() ? "NCCL " + std::string(to_string(communicator.version))
+                               : std::string(rules.runtime);
 }
 
 bool differ_in_nics_alone(const Communicator& a, const Communicator& b) {

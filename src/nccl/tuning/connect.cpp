@@ -223,7 +223,7 @@ bool doubles_fast_rings(const Communicator& communicator, int count) {
 // Maps each channel of the communicator to one of the searched channels, counted on by the copies
 // that carry the second tree.
 std::vector<int> multiplied(const Communicator& communicator, const ChannelLimits& limits) {
-  const Release& rules = release(communicator.version);
+  const Release& rules = release(communicator.version, communicator.min_compute_capability);
   const int max = rules.max_channels;
   const Graph& ring = communicator.aligned.ring;
   const int searched = ring.channel_count;
@@ -233,7 +233,7 @@ std::vector<int> multiplied(const Communicator& communicator, const ChannelLimit
   std::vector<int> bases(as_index(std::max(searched, std::min(max, wanted))));
   std::iota(bases.begin(), bases.end(), 0);
   const auto count = [&bases] { return static_cast<int>(bases.size()); };
-  if (gpu_generation(communicator.min_compute_capability).is_amd()) {
+  if (rules.copies_by_gpu) {
     // NCCL's most is no limit of the user's.
     const int most = limits.max < kMaxChannels
                          ? std::min(limits.max, rccl_max_channels(communicator))

@@ -113,7 +113,7 @@ Bytes point_to_point_chunk(const Communicator& communicator, bool all_nvlink,
                            const Environment& environment) {
   Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
   if (communicator.nodes > 1) {
-    const bool large = communicator.version >= Version::V2_29 && communicator.cpu == CpuKind::Arm &&
+    const bool large = communicator.version >= Version::V2_28 && communicator.cpu == CpuKind::Arm &&
                        gpu_generation(communicator.min_compute_capability).has_large_network_chunks;
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
@@ -134,7 +134,8 @@ void set_up_point_to_point(Communicator& communicator, const std::vector<PeerPat
     all_nvlink = all_nvlink && peer.kind == PeerPath::Kind::NvLink;
   }
   per_peer = std::min(power_of_two_up(std::min(per_peer, channels)), channels);
-  if (communicator.nodes > 1 && communicator.version >= Version::V2_29) {
+  if (communicator.nodes > 1 && communicator.version >= Version::V2_29 &&
+      !environment.channels_per_net_peer) {
     const int max_peers = environment.p2p_max_peers.value_or(communicator.ranks);
     while (per_peer > 1 &&
            std::int64_t{per_peer} * divide_up(max_peers, kPairsPerBatch) > channels) {

@@ -22,9 +22,6 @@
 
 namespace trainyard::nccl {
 
-// The threads of a block, whatever it does (NCCL_MAX_NTHREADS).
-inline constexpr int kRcclThreads = 256;
-
 // Returns how many channels there are for each that its topology has, and at most.
 [[nodiscard]] int rccl_copies(const Communicator& communicator);
 [[nodiscard]] int rccl_max_channels(const Communicator& communicator);

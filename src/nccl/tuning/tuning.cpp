@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision follows NCCL: constants are double, everything that is kept is float, because equal
-// times and times close to each other decide.
+// Precision follows NCCL: constants are double and results float, because equal times decide.
 #include "nccl/tuning/tuning.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "nccl/tuning/nvls_model.h"
 #include "nccl/tuning/rccl_tuning.h"
 #include "nccl/tuning/tuning_constants.h"
-#include "nccl/types/gpu_generation.h"
+#include "nccl/types/release.h"
 #include "sim/check.h"
 
 namespace trainyard::nccl {
@@ -46,8 +45,9 @@ class Model {
       : input_(input),
         environment_(environment),
         generation_(gpu_generation(input.min_compute_capability)),
-        constants_(generation_.is_amd() ? rccl_constants(input.aligned.rccl_model)
-                                        : tuning_constants(input.version)),
+        has_models_(release(input.version, generation_).has_tuning_models),
+        constants_(has_models_ ? rccl_constants(input.aligned.rccl_model)
+                               : tuning_constants(input.version)),
         row_(tuning_row(input, constants_)),
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
@@ -103,7 +103,7 @@ class Model {
   // Returns false for what NCCL passes over, so that its latency too is zero.
   [[nodiscard]] bool exists(Function function, Algorithm algorithm, Protocol protocol,
                             const Graph& graph) const {
-    if (generation_.is_amd() && rccl_share(input_, function, algorithm, protocol) == 0.0F) {
+    if (has_models_ && rccl_share(input_, function, algorithm, protocol) == 0.0F) {
       return false;
     }
     if (algorithm == Algorithm::Ring) {
@@ -172,7 +172,7 @@ class Model {
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
-    if (generation_.is_amd()) {
+    if (has_models_) {
       return rccl_has_ll128(generation_, graph, environment_);
     }
     const Ll128Rule& rule = constants_.ll128;
@@ -192,7 +192,7 @@ class Model {
                                     const Graph& graph) const {
     const float one =
         narrow(input_.nodes <= 2 || uses_collnet(algorithm) ? graph.bw_intra : graph.bw_inter);
-    if (generation_.is_amd()) {
+    if (has_models_) {
       return static_cast<float>(graph.channel_count) * one *
              rccl_share(input_, function, algorithm, protocol);
     }
@@ -378,6 +378,7 @@ class Model {
   const Communicator& input_;
   const Environment& environment_;
   const GpuGeneration& generation_;
+  bool has_models_;
   const TuningConstants& constants_;
   std::size_t row_;
   std::size_t scale_;
@@ -398,8 +399,8 @@ void set_threads(const Communicator& input, const Environment& environment, Tuni
   const int ll128 = environment.ll128_threads.value_or(kMax);
   const Graph& ring = input.aligned.ring;
   const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
-  if (gpu_generation(input.min_compute_capability).is_amd()) {
-    table.max_threads.fill({kRcclThreads, kRcclThreads, kRcclThreads});
+  if (const int fixed = release(input.version, input.min_compute_capability).threads; fixed > 0) {
+    table.max_threads.fill({fixed, fixed, fixed});
     return;
   }
   if (input.version == Version::V2_4) {
@@ -477,14 +478,15 @@ std::optional<float> algorithm_time(const Communicator& communicator, Function f
   const std::int64_t size = bytes.count();
   const int log_size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size) >> 6U)) - 1;
   const GpuGeneration& generation = gpu_generation(communicator.min_compute_capability);
-  if (generation.is_amd()) {
+  const bool has_models = release(communicator.version, generation).has_tuning_models;
+  if (has_models) {
     bandwidth *= rccl_factor(communicator, algorithm, protocol, log_size);
   } else if (corrected(communicator, function, algorithm, log_size)) {
     bandwidth *=
         tree_correction(protocol, communicator.version)[static_cast<std::size_t>(log_size)];
   }
   const bool ring = algorithm == Algorithm::Ring;
-  if (!generation.is_amd() && ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
+  if (!has_models && ring && protocol == Protocol::Simple && communicator.nodes > 1 &&
       function == Function::AllReduce) {
     latency =
         narrow(latency * plateau_factor(tuning_constants(communicator.version).plateau, generation,

@@ -29,14 +29,14 @@ struct PathSettings {
   bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA
   std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL
   std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ
-  bool net_gdr_c2c = true;                     // NCCL_NET_GDR_C2C
+  std::optional<bool> net_gdr_c2c = {};        // NCCL_NET_GDR_C2C
   bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH
   bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE
   int cross_nic = 2;                           // NCCL_CROSS_NIC: 0, 1, 2 (if it pays)
   std::optional<int> max_nets_per_gpu = {};    // NCCL_NETDEVS_POLICY: AUTO, ALL (any), MAX
   bool pxn_disable = false;                    // NCCL_PXN_DISABLE
   int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL
-  bool pxn_c2c = true;                         // NCCL_PXN_C2C
+  std::optional<bool> pxn_c2c = {};            // NCCL_PXN_C2C
   bool nvb_disable = false;                    // NCCL_NVB_DISABLE
   bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE
   [[nodiscard]] bool operator==(const PathSettings&) const = default;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace trainyard::nccl {
 namespace {
@@ -17,8 +18,17 @@ constexpr Release v2_28() {
   return row;
 }
 
-constexpr Release v2_25() {
+constexpr Release v2_27() {
   Release row = v2_28();
+  row.hands_over_from_c2c = false;
+  return row;
+}
+
+constexpr Release v2_25() {
+  Release row = v2_27();
+  row.nics_over_c2c = NicsOverC2c::Far;
+  row.rings_need_two = false;
+  row.first_gpus = FirstGpus::FromTurn;
   row.nvlink[3] = 40.0F;
   row.knows_newer_intel_sockets = false;
   return row;
@@ -26,6 +36,8 @@ constexpr Release v2_25() {
 
 constexpr Release v2_26() {
   Release row = v2_25();
+  row.nics_over_c2c = NicsOverC2c::FarOnPath;
+  row.rings_need_two = true;
   row.knows_newer_intel_sockets = true;
   return row;
 }
@@ -34,6 +46,8 @@ constexpr Release v2_20() {
   Release row = v2_25();
   row.max_channels = 32;
   row.ll_sends = LlSends::ByChannel;
+  row.bounds_types = false;
+  row.next_gpus = NextGpus::NeighboursFirst;
   row.nvlink[2] = row.nvlink[3] = 20.0F;
   row.fast_rings = FastRings::Hopper;
   row.peers = PeerRule::NotIntel;
@@ -43,6 +57,7 @@ constexpr Release v2_20() {
 constexpr Release v2_21() {
   Release row = v2_20();
   row.nvlink[2] = row.nvlink[3] = 20.6F;
+  row.next_gpus = NextGpus::Neighbours;
   return row;
 }
 
@@ -56,7 +71,9 @@ constexpr Release v2_23() {
 constexpr Release v2_19() {
   Release row = v2_20();
   row.fast_rings = FastRings::UpToMax;
-  row.shrinks_tree_chunks = true;
+  row.crosses_in_pairs = false;
+  row.crossing_penalty = 0.15;
+  row.tree_chunks = TreeChunks::ByNodes;
   return row;
 }
 
@@ -64,6 +81,11 @@ constexpr Release v2_18() {
   Release row = v2_19();
   row.knows_amd_sockets = false;
   row.keeps_channels_alike_on_amd = false;
+  row.search_budget = std::int64_t{5} << 16;
+  row.next_gpus = NextGpus::ByScore;
+  row.first_gpus = FirstGpus::Nearest;
+  row.rotates_nics = false;
+  row.doubles_last = true;
   return row;
 }
 
@@ -73,6 +95,12 @@ constexpr Release v2_16() {
   row.skylake_sockets = 9.0F;
   row.bounds_channels_by_gpu = false;
   row.tries_tree_after_balanced = false;
+  row.trees_are_as_many_as_rings = false;
+  row.tree_asks_for_way_back = false;
+  row.search_budget = std::int64_t{1} << 18;
+  row.takes_own_nics = false;
+  row.crosses_trees = true;
+  row.crossing_penalty = 0.0;
   row.doubling = Doubling::FastButHopper;
   row.fast_rings = FastRings::Alike;
   return row;
@@ -84,10 +112,16 @@ constexpr Release v2_14() {
   return row;
 }
 
-constexpr Release v2_10() {
+constexpr Release v2_12() {
   Release row = v2_14();
   row.launches_together = true;
   row.ll_sends = LlSends::None;
+  return row;
+}
+
+constexpr Release v2_10() {
+  Release row = v2_12();
+  row.hands_over = false;
   return row;
 }
 
@@ -123,10 +157,25 @@ constexpr Release v2_4() {
   return row;
 }
 
+constexpr Release rccl() {
+  Release row = kV2_30;
+  row.runtime = "RCCL";
+  row.knows_topologies = true;
+  row.has_tuning_models = true;
+  row.copies_by_gpu = true;
+  row.threads = 256;  // src/include/device.h: NCCL_MAX_NTHREADS.
+  row.has_small_lines = true;
+  row.decides_by_size = true;
+  row.tree_chunks = TreeChunks::ByDepth;
+  return row;
+}
+
+constexpr Release kRccl = rccl();
+
 // Indexed by Version.
-constexpr std::array kRows{v2_4(),  v2_5(),  v2_6(),  v2_7(),  v2_7(),  v2_10(), v2_10(), v2_14(),
+constexpr std::array kRows{v2_4(),  v2_5(),  v2_6(),  v2_7(),  v2_7(),  v2_10(), v2_12(), v2_14(),
                            v2_14(), v2_16(), v2_16(), v2_18(), v2_19(), v2_20(), v2_21(), v2_23(),
-                           v2_23(), v2_25(), v2_26(), v2_28(), v2_28(), kV2_30,  kV2_30};
+                           v2_23(), v2_25(), v2_26(), v2_27(), v2_28(), kV2_30,  kV2_30};
 static_assert(kRows.size() == static_cast<std::size_t>(kNewestVersion) + 1);
 
 // --- Speeds ------------------------------------------------------------------------------------
@@ -221,6 +270,14 @@ const Speeds& speeds_of(Version version, std::size_t tuning_row) {
 
 const Release& release(Version version) {
   return kRows[static_cast<std::size_t>(version)];
+}
+
+const Release& release(Version version, const GpuGeneration& generation) {
+  return generation.is_amd() ? kRccl : release(version);
+}
+
+const Release& release(Version version, int compute_capability) {
+  return release(version, gpu_generation(compute_capability));
 }
 
 float nvlink_bandwidth(Version version, const GpuGeneration& generation) {

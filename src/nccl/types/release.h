@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "nccl/types/gpu_generation.h"
 #include "nccl/types/types.h"
@@ -48,6 +49,34 @@ enum class LlSends : std::uint8_t {
   UpToMostChannels,  // The same for each channel that a send may have at most.
 };
 
+// How chunks of Tree Simple become smaller (src/enqueue.cc).
+enum class TreeChunks : std::uint8_t {
+  Whole,
+  ByNodes,  // Few of them for the nodes of the tree and the ranks of a node.
+  ByDepth,  // Few of them for the depth of the tree; RCCL.
+};
+
+// Where a channel goes from a GPU on NVSwitches (src/graph/search.cc: ncclTopoSearchNextGpuSort).
+enum class NextGpus : std::uint8_t {
+  ByScore,          // As without switches.
+  NeighboursFirst,  // To the GPUs beside it, then to others by score.
+  Neighbours,       // To these alone.
+};
+
+// Which GPUs a channel may begin with at a NIC (ncclTopoSearchRecNet).
+enum class FirstGpus : std::uint8_t {
+  Nearest,   // In the order of the file, after the order of the file itself as a mark to beat.
+  FromTurn,  // From the one of the channel's own number on.
+  OwnFirst,  // The NIC's own, then the others that are as near.
+};
+
+// How near a GPU on C2C to a CPU is to that CPU's NICs (src/graph/paths.cc, topo.h: PATH_P2C).
+enum class NicsOverC2c : std::uint8_t {
+  Far,        // As any other GPU below a host bridge.
+  FarOnPath,  // The same, but with NCCL_NET_GDR_C2C=1 they read and write its memory.
+  Near,       // A type of path of its own, P2C.
+};
+
 struct Release {
   int max_channels = kMaxChannels;  // src/include/devcomm.h: MAXCHANNELS.
   // src/graph/topo.h, topo.cc: GB/s of an NVLink of Volta, Ampere, Hopper, Blackwell, in the order
@@ -56,17 +85,33 @@ struct Release {
   float skylake_sockets = 10.0F;
   bool knows_amd_sockets = true;          // Others have no limit.
   bool knows_newer_intel_sockets = true;  // Sapphire Rapids and Emerald Rapids.
+  // src/graph/paths.cc.
+  bool hands_over = true;           // A GPU sends through another one that is near the NIC (PXN).
+  bool hands_over_from_c2c = true;  // Also to one that has the NIC at P2C: NCCL_PXN_C2C unset.
+  NicsOverC2c nics_over_c2c = NicsOverC2c::Near;
   // src/graph/search.cc.
   bool channel_has_one_nvlink = false;  // A channel has at most one link's bandwidth.
   bool bounds_channels_by_gpu = true;   // A GPU's links bound the first speed that is tried.
   bool tries_tree_after_balanced = true;
+  std::int64_t search_budget = std::int64_t{1} << 19;  // Visits of GPUs; more before 2.12.
+  NextGpus next_gpus = NextGpus::Neighbours;
+  FirstGpus first_gpus = FirstGpus::OwnFirst;
+  bool rotates_nics = true;       // A channel begins at the NIC of its own number.
+  bool takes_own_nics = true;     // Otherwise the nearest first, from the GPU's number on.
+  bool bounds_types = true;       // No type of path is asked for that no pair has.
+  bool rings_need_two = true;     // Where two groups on NVLink have a slower link in between.
+  bool crosses_in_pairs = true;   // Rings that cross NICs come in pairs (NCCL_CROSS_NIC=2).
+  bool crosses_trees = false;     // Trees of all patterns are tried across NICs as well.
+  double crossing_penalty = 0.0;  // Share of bandwidth that is given up not to cross NICs.
+  bool doubles_last = false;      // After speeds were raised, and rings are not raised.
+  bool trees_are_as_many_as_rings = true;   // Otherwise at most as many (init.cc).
+  bool tree_asks_for_way_back = true;       // No way back to the parent is farther than allowed.
   bool keeps_channels_alike_on_amd = true;  // Where their ways lead over sockets of AMD.
   PeerRule peers = PeerRule::SwitchesOrAmdPairs;
   Doubling doubling = Doubling::FastUnlessMany;
   FastRings fast_rings = FastRings::FromHopper;
   bool copies_pcie_rings = true;  // Channels without NVLink are doubled, as those with NVLink are.
-  // src/enqueue.cc: chunks of Tree Simple shrink with the depth of the tree.
-  bool shrinks_tree_chunks = false;
+  TreeChunks tree_chunks = TreeChunks::Whole;  // With Simple.
   // src/collectives/device/all_reduce.h: trees with LL and Simple reduce all of a channel's part
   // before they broadcast any of it.
   bool reduces_before_broadcast = false;
@@ -74,9 +119,22 @@ struct Release {
   // ncclLaunchCooperativeKernelMultiDevice), which waits for those before.
   bool launches_together = false;
   LlSends ll_sends = LlSends::ByChannel;
+  // RCCL, all of whose releases have one row. Its rules stand in nccl/search/rccl_topologies.h and
+  // nccl/tuning/rccl_tuning.h.
+  std::string_view runtime = {};   // Its name in results; empty for NCCL, which has a number.
+  bool knows_topologies = false;   // Machines have their rings ready; others few on xGMI.
+  bool has_tuning_models = false;  // Estimates are those of a tuning model.
+  bool copies_by_gpu = false;      // How many channels a ring has depends on the GPU.
+  int threads = 0;                 // All blocks have so many; zero where the size decides.
+  bool has_small_lines = false;    // Buffers of LL and LL128 are for half as many threads.
+  bool decides_by_size = false;    // Protocols have sizes, and some calls have schedules.
 };
 
 [[nodiscard]] const Release& release(Version version);
+
+// The row of the runtime of a GPU: RCCL's on AMD's GPUs whatever the version, else NCCL's.
+[[nodiscard]] const Release& release(Version version, const GpuGeneration& generation);
+[[nodiscard]] const Release& release(Version version, int compute_capability);
 
 // GB/s of one NVLink.
 [[nodiscard]] float nvlink_bandwidth(Version version, const GpuGeneration& generation);

@@ -128,8 +128,8 @@ enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 [[nodiscard]] std::optional<PathType> parse_path_type(std::string_view name);
 
 // A release number, "2.27.7" or "2.29". `known` is the newest known version that is not newer (the
-// oldest for older ones), but 2.29 goes by the rules of 2.30, which it introduced;
-// `exact` is false where it represents another minor release with rules of its own.
+// oldest for older ones); `exact` is false where it represents another minor release with rules of
+// its own.
 struct ParsedVersion {
   Version known = kNewestVersion;
   bool exact = true;

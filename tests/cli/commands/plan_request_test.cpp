@@ -52,11 +52,11 @@ TEST_CASE("a plan is of a cluster or of a topology file", "[nccl]") {
 TEST_CASE("a release that is not known represents its nearest one, and a note says so", "[nccl]") {
   REQUIRE(read({"--topo-file", "a.xml", "--nccl-version", "2.27.7"}).nccl.version ==
           nccl::Version::V2_27);
-  const PlanRequest near = read({"--topo-file", "a.xml", "--nccl-version", "2.31.0"});
+  const PlanRequest near = read({"--topo-file", "a.xml", "--nccl-version", "2.31.1"});
   REQUIRE(near.nccl.version == nccl::Version::V2_30);
   REQUIRE(near.nccl.notes ==
           std::vector<std::string>{
-              "NCCL 2.31.0 is planned as 2.30.7, the nearest release whose rules are known"});
+              "NCCL 2.31.1 is planned as 2.30.7, the nearest release whose rules are known"});
   require_refused({"--topo-file", "a.xml", "--nccl-version", "new"},
                   "--nccl-version: expected a release such as 2.30.7 or 2.18.5, found \"new\"");
 }

@@ -53,7 +53,7 @@ TEST_CASE("variables come from --env and from options that stand for them, but n
 
 TEST_CASE("commands without a runtime name the release", "[nccl]") {
   const Command command{.name = "test", .options = nccl_options()};
-  const std::vector<std::string> arguments{"--nccl-version", "2.31.0"};
+  const std::vector<std::string> arguments{"--nccl-version", "2.31.1"};
   const NcclOptions options = read_nccl_options(parse_options(command, arguments), "");
   REQUIRE(options.version == nccl::Version::V2_30);
   REQUIRE(options.notes.size() == 1);

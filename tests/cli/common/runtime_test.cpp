@@ -30,7 +30,7 @@ TEST_CASE("collectives run as the newest NCCL would unless another runtime is na
   REQUIRE(usual.engine_name().empty());
   REQUIRE(runtime({"--nccl-version", "2.28.9"}).nccl == nccl::Version::V2_28);
   REQUIRE(runtime({"--nccl-version", "2.28.9"}).notes.empty());
-  REQUIRE(runtime({"--nccl-version", "2.31.0"}).notes.size() == 1);
+  REQUIRE(runtime({"--nccl-version", "2.31.1"}).notes.size() == 1);
   const Runtime plain = runtime({"--runtime", "plain"});
   REQUIRE_FALSE(plain.nccl.has_value());
   REQUIRE(plain.name() == "plain");

@@ -112,7 +112,7 @@ TEST_CASE("Ampere pulls over NVLink, others push", "[nccl]") {
   REQUIRE(machine_of(h100_server(), {.p2p_read = true}).reads_from_peer(0, 1));
 }
 
-TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
+NcclSystem servers_on_c2c() {
   NcclSystem file = plain_server({.gpus = 2, .nvlinks = 0, .nic_every = 1});
   for (NcclCpu& cpu : file.cpus) {
     cpu.arch = "arm64";
@@ -123,6 +123,11 @@ TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
     cpu.pcis.push_back(nic);
     cpu.pcis[0].pcis[0].gpus[0].c2cs.push_back({.bw = 44'712, .count = 10});
   }
+  return file;
+}
+
+TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
+  const NcclSystem file = servers_on_c2c();
   const Machine machine(build_system({file}, {}), {.multi_node = true});
   REQUIRE(machine.paths().gpu_net.at(0, 0).type == PathType::P2c);
   REQUIRE(machine.paths().net_gpu.at(0, 0).type == PathType::P2c);
@@ -134,6 +139,35 @@ TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
   // In host memory the data takes the same way.
   REQUIRE(strict.paths().gpu_net.at(0, 0).type == PathType::P2c);
   REQUIRE(strict.paths().net_gpu.at(0, 0).type == PathType::P2c);
+}
+
+// NVIDIA/nccl, src/graph/paths.cc at the tags: PATH_P2C and NCCL_NET_GDR_C2C=1 by default from 2.27
+// on, that variable alone in 2.26, neither before.
+TEST_CASE("before 2.27 the NICs of a CPU on C2C are behind its host bridge", "[nccl]") {
+  const auto machine = [](Version version, const PathSettings& paths) {
+    return Machine(build_system({servers_on_c2c()}, {}),
+                   {.version = version, .multi_node = true, .paths = paths});
+  };
+  for (const Version version : {Version::V2_25, Version::V2_26}) {
+    REQUIRE(machine(version, {}).paths().gpu_net.at(0, 0).type == PathType::Phb);
+    REQUIRE_FALSE(machine(version, {}).has_gpudirect(0, 0, true));
+    REQUIRE(machine(version, {.net_gdr_level = PathType::Phb}).has_gpudirect(0, 0, true));
+  }
+  REQUIRE_FALSE(machine(Version::V2_25, {.net_gdr_c2c = true}).has_gpudirect(0, 0, true));
+  REQUIRE(machine(Version::V2_26, {.net_gdr_c2c = true}).has_gpudirect(0, 0, true));
+  REQUIRE(machine(Version::V2_27, {}).paths().gpu_net.at(0, 0).type == PathType::P2c);
+  REQUIRE(machine(Version::V2_27, {}).has_gpudirect(0, 0, true));
+}
+
+// PATH_PXN came with 2.12.
+TEST_CASE("from 2.12 on a GPU sends through one that is near the NIC", "[nccl]") {
+  const auto type = [](Version version) {
+    const Machine machine(build_system({plain_server(h100_server())}, {}),
+                          {.version = version, .multi_node = true});
+    return machine.paths().gpu_net.at(1, 0).type;
+  };
+  REQUIRE(type(Version::V2_10) > PathType::Pxn);
+  REQUIRE(type(Version::V2_12) == PathType::Pxn);
 }
 
 TEST_CASE("each GPU takes its own NICs in turns", "[nccl]") {

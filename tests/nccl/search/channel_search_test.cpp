@@ -3,7 +3,10 @@
 
 #include "nccl/search/channel_search.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "support/nccl_servers.h"
@@ -145,6 +148,57 @@ TEST_CASE("rails and planes decide where a ring may leave", "[nccl]") {
   const Candidate best = found(paired, attempt);
   REQUIRE(best.channels == 8);
   REQUIRE(best.nets[0][0] / 2 == best.nets[0][1] / 2);
+}
+
+// "(4) 8x48/48 NVL/PXN 0": pattern, channels, bandwidths inside and to NICs, types, crossNic.
+std::string in_short(const Graph& graph) {
+  return fmt::format("({}) {}x{}/{} {}/{} {}", static_cast<int>(graph.pattern), graph.channel_count,
+                     graph.bw_intra, graph.bw_inter, to_string(graph.type_intra),
+                     to_string(graph.type_inter), graph.cross_nic);
+}
+
+PlainServer v100_server() {
+  return {.sm = 70, .nvlinks = 6, .link_speed = "8.0 GT/s PCIe", .nic_speed = 100'000, .model = 85};
+}
+
+PlainServer h100_on_slow_nics() {
+  PlainServer server = h100_server();
+  server.nic_speed = 200'000;
+  return server;
+}
+
+// Results of the search of NVIDIA/nccl itself at the tags of these releases, for the same files.
+TEST_CASE("rings and trees are those that each release finds", "[nccl]") {
+  struct Golden {
+    Version version;
+    PlainServer server;
+    bool several;
+    std::string ring;
+    std::string tree;
+  };
+  const std::vector<Golden> goldens{
+      {Version::V2_12, h100_server(), true, "(4) 16x24/24 NVL/PXN 0", "(1) 16x24/24 NVL/PXN 0"},
+      {Version::V2_14, a100_server(), true, "(4) 8x24/24 NVL/PXN 0", "(1) 8x30/24 NVL/PXN 0"},
+      {Version::V2_14, v100_server(), true, "(4) 4x12/12 NVL/PIX 1", "(1) 4x24/12 NVL/PXN 1"},
+      {Version::V2_16, h100_server(), false, "(4) 12x33/33 NVL/PIX 0", "(1) 12x33/33 NVL/PIX 0"},
+      {Version::V2_16, h100_server(), true, "(4) 8x48/48 NVL/PXN 0", "(1) 8x45/45 NVL/PXN 0"},
+      {Version::V2_17, h100_on_slow_nics(), true, "(4) 8x24/24 NVL/PXN 0", "(1) 8x48/24 NVL/PXN 0"},
+      {Version::V2_16, pcie_server(), true, "(4) 2x9/9 SYS/SYS 1", "(1) 2x9/7 SYS/SYS 0"},
+      {Version::V2_18, h100_server(), true, "(4) 8x45/45 NVL/PXN 0", "(3) 8x48/48 NVL/PIX 0"},
+      {Version::V2_18, a100_server(), true, "(4) 8x24/24 NVL/PXN 0", "(1) 8x28/24 NVL/PHB 0"},
+      {Version::V2_18, v100_server(), true, "(4) 8x10/10 NVL/PXN 0", "(1) 8x12/10 NVL/PHB 0"},
+      {Version::V2_19, h100_server(), true, "(4) 8x45/45 NVL/PXN 0", "(3) 8x48/48 NVL/PIX 0"},
+      {Version::V2_19, h100_on_slow_nics(), true, "(4) 8x24/24 NVL/PXN 0", "(3) 8x48/24 NVL/PIX 0"},
+      {Version::V2_19, a100_server(), true, "(4) 8x24/24 NVL/PXN 0", "(1) 8x28/24 NVL/PHB 0"},
+      {Version::V2_19, pcie_server(), true, "(4) 2x10/10 SYS/SYS 1", "(1) 2x9/7 SYS/SYS 0"},
+  };
+  for (const Golden& golden : goldens) {
+    INFO("NCCL " << to_string(golden.version) << ", sm " << golden.server.sm);
+    const GraphSet graphs = search_graphs(
+        {plain_server(golden.server)}, {.version = golden.version, .multi_node = golden.several});
+    REQUIRE(in_short(graphs.ring) == golden.ring);
+    REQUIRE(in_short(graphs.tree) == golden.tree);
+  }
 }
 
 }  // namespace

@@ -102,8 +102,11 @@ TEST_CASE("over the network the number of channels depends on peers and release"
   Environment environment;
   environment.channels_per_net_peer = 8;
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels_per_peer == 8);
-  environment.p2p_max_peers = 8;
+  // Nothing lowers what is set; by default rounds of all peers fit the channels, or of these.
   REQUIRE(over_network(Version::V2_30, 80, 10, environment).p2p_channels_per_peer == 8);
+  Environment few;
+  few.p2p_max_peers = 8;
+  REQUIRE(over_network(Version::V2_30, 80, 10, few).p2p_channels_per_peer == 4);
   environment.max_p2p_channels = 4;
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels == 4);
   REQUIRE(over_network(Version::V2_28, 16, 2, environment).p2p_channels_per_peer == 4);
@@ -131,7 +134,7 @@ TEST_CASE("chunks of sends: NVLink, PCIe, network, and shorter for short message
   REQUIRE(chunk(1, false, 90, CpuKind::Intel) == kib(128));
   REQUIRE(chunk(2, true, 90, CpuKind::Intel) == kib(128));
   REQUIRE(chunk(2, true, 100, CpuKind::Arm) == kib(256));
-  made.version = Version::V2_28;
+  made.version = Version::V2_27;
   REQUIRE(chunk(2, true, 100, CpuKind::Arm) == kib(128));
   made.version = Version::V2_30;
   Environment environment;

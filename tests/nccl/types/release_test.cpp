@@ -65,8 +65,36 @@ TEST_CASE("a communicator has 16, 32, then 64 channels at most", "[nccl]") {
   REQUIRE(release(Version::V2_5).max_channels == 32);
   REQUIRE(release(Version::V2_24).max_channels == 32);
   REQUIRE(release(Version::V2_25).max_channels == 64);
-  REQUIRE(release(Version::V2_19).shrinks_tree_chunks);
-  REQUIRE_FALSE(release(Version::V2_20).shrinks_tree_chunks);
+  REQUIRE(release(Version::V2_19).tree_chunks == TreeChunks::ByNodes);
+  REQUIRE(release(Version::V2_20).tree_chunks == TreeChunks::Whole);
+}
+
+TEST_CASE("AMD's GPUs have the row of RCCL, whatever the release", "[nccl][rccl]") {
+  for (int version = 0; version <= static_cast<int>(kNewestVersion); ++version) {
+    const Release& rules = release(static_cast<Version>(version), 942);
+    REQUIRE(&rules == &release(kNewestVersion, 910));
+    REQUIRE(rules.runtime == "RCCL");
+    REQUIRE(rules.threads == 256);
+    REQUIRE(&release(static_cast<Version>(version), 90) == &release(static_cast<Version>(version)));
+    REQUIRE(release(static_cast<Version>(version)).runtime.empty());
+  }
+}
+
+TEST_CASE("each release searches within its own bounds", "[nccl]") {
+  REQUIRE(release(Version::V2_17).search_budget == 262'144);
+  REQUIRE(release(Version::V2_18).search_budget == 327'680);
+  REQUIRE(release(Version::V2_19).search_budget == 524'288);
+  REQUIRE_FALSE(release(Version::V2_17).trees_are_as_many_as_rings);
+  REQUIRE(release(Version::V2_18).trees_are_as_many_as_rings);
+  REQUIRE(release(Version::V2_18).next_gpus == NextGpus::ByScore);
+  REQUIRE(release(Version::V2_20).next_gpus == NextGpus::NeighboursFirst);
+  REQUIRE(release(Version::V2_21).next_gpus == NextGpus::Neighbours);
+  REQUIRE(release(Version::V2_26).first_gpus == FirstGpus::FromTurn);
+  REQUIRE(release(Version::V2_27).first_gpus == FirstGpus::OwnFirst);
+  REQUIRE_FALSE(release(Version::V2_24).bounds_types);
+  REQUIRE(release(Version::V2_25).bounds_types);
+  REQUIRE_FALSE(release(Version::V2_25).rings_need_two);
+  REQUIRE(release(Version::V2_26).rings_need_two);
 }
 
 }  // namespace

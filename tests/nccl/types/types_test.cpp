@@ -28,7 +28,7 @@ TEST_CASE("a release represents the newest known one that is not newer", "[nccl]
   REQUIRE(parse_version("2.31")->known == Version::V2_30);
   REQUIRE_FALSE(parse_version("2.31")->exact);
   REQUIRE(parse_version("2.29.3")->known == Version::V2_29);
-  REQUIRE(parse_version("2.29.3")->exact);
+  REQUIRE(parse_version("2.29.7")->exact);
   REQUIRE(parse_version("2.28.9-1")->exact);
   REQUIRE(parse_version("2.27.3")->known == Version::V2_27);
   REQUIRE(parse_version("2.18.5")->known == Version::V2_18);
