@@ -116,7 +116,10 @@ MemoryMeasurements load_memory_measurements(const std::filesystem::path& path) {
 }
 
 Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {
-  const StepMemory memory = step_memory(row.model, row.plan, memory_settings(row.settings));
+  const MemorySettings settings = memory_settings(row.settings);
+  ParallelPlan plan = row.plan;
+  plan.element_bytes = static_cast<int>(settings.states.compute);
+  const StepMemory memory = step_memory(row.model, plan, settings);
   Bytes max;
   for (const RankMemory& rank : memory.ranks) {
     max = std::max(max, at_level(rank.highest().use, level));

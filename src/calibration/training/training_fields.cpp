@@ -11,6 +11,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "parallelism/model/adapters.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -81,17 +82,22 @@ struct Read {
         Start{"fp16", Precision::Fp16},    Start{"mxfp8", Precision::Mxfp8},
         Start{"fp8-mx", Precision::Mxfp8}, Start{"fp8", Precision::Fp8},
         Start{"float8", Precision::Fp8},   Start{"nvfp4", Precision::Nvfp4},
+        Start{"tf32", Precision::Tf32},    Start{"fp32", Precision::Fp32},
     };
     const std::string text = lower_case(node.as_string());
     const auto* const start = std::find_if(kStarts.begin(), kStarts.end(), [&](const Start& one) {
       return text.starts_with(one.text);
     });
     if (start == kStarts.end()) {
-      node.fail("a precision such as bf16, fp16, fp8, mxfp8, nvfp4", node.found());
+      node.fail("a precision such as bf16, fp16, fp8, mxfp8, nvfp4, tf32, fp32", node.found());
     }
     return start->precision;
   }
 };
+
+AdapterTarget adapter_target(const ConfigNode& node) {
+  return static_cast<AdapterTarget>(node.as_choice(kAdapterTargets));
+}
 
 constexpr std::array<std::string_view, 2> kAttention{"MHA", "MLA"};
 constexpr std::array<std::string_view, 4> kShardings{"FULL_SHARD", "FSDP", "HSDP", "SHARD_GRAD_OP"};
@@ -158,6 +164,9 @@ void visit_model(Visit visit) {
   visit("ffn_ratio", &ModelFields::feed_forward_ratio, kSize, "The same over the hidden size.");
   visit("vocab", &ModelFields::vocabulary, kSize, "Vocabulary.");
   visit("seq", &ModelFields::sequence, kSize, "Tokens of a sequence.");
+  visit("lora_rank", &ModelFields::adapter_rank, kSize, "Rank of adapters beside frozen weights.");
+  visit("lora_targets", &ModelFields::adapter_targets,
+        List{Via{Choice{kAdapterTargets}, adapter_target}}, "Their matrices: all.");
   visit("params", &ModelFields::parameters, NumberOrWords{std::numeric_limits<std::int64_t>::max()},
         "Parameters, where the count is exact.");
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/workload/precision.h"
 #include "sim/fields.h"
@@ -46,6 +47,9 @@ struct ModelFields {
   std::optional<std::int64_t> expert_size = {};
   std::optional<std::int64_t> dense_layers = {};  // The first ones, without experts.
   std::optional<bool> latent_attention = {};
+  // Adapters beside frozen weights (parallelism/model/adapters.h): with a rank there are some.
+  std::optional<std::int64_t> adapter_rank = {};
+  std::optional<std::vector<AdapterTarget>> adapter_targets = {};  // Without them: all layers.
 };
 
 struct MachineFields {

@@ -153,12 +153,7 @@ void cut_layers(const ModelFields& fields, Model& model) {
   model.layers.resize(layers, with_experts);
 }
 
-}  // namespace
-
-ModelResolution model_of(const ModelFields& fields, ModelFolder& models) {
-  if (!fields.file) {
-    return FormModel(fields).build();
-  }
+ModelResolution model_of_file(const ModelFields& fields, ModelFolder& models) {
   ModelResolution result{.model = models.model(*fields.file)};
   result.clash = difference(fields, result.model);
   if (!result.clash.empty()) {
@@ -166,6 +161,23 @@ ModelResolution model_of(const ModelFields& fields, ModelFolder& models) {
   }
   cut_layers(fields, result.model);
   result.model.vocabulary = fields.vocabulary.value_or(result.model.vocabulary);
+  return result;
+}
+
+}  // namespace
+
+ModelResolution model_of(const ModelFields& fields, ModelFolder& models) {
+  ModelResolution result = fields.file ? model_of_file(fields, models) : FormModel(fields).build();
+  if (!fields.adapter_rank || !result.clash.empty()) {
+    return result;
+  }
+  if (has_experts(result.model)) {
+    result.clash = "expected no model.lora_rank with experts, found both";
+    return result;
+  }
+  result.model.adapters =
+      Adapters{.rank = *fields.adapter_rank,
+               .targets = fields.adapter_targets.value_or(std::vector<AdapterTarget>())};
   return result;
 }
 

@@ -197,7 +197,7 @@ TrainingResolution resolve(const TrainingRow& row, ModelFolder& models) {
   const ModelResolution model = model_of(row.fields.model, models);
   result.missing = model.missing;
   PlanReader reader(row, model.model, result.missing);
-  const ParallelPlan plan = reader.plan();
+  ParallelPlan plan = reader.plan();
   const auto& [machine, software] = std::tie(row.fields.machine, row.fields.software);
   if (!machine.gpu) {
     result.missing.emplace_back("cluster.gpu");
@@ -208,6 +208,7 @@ TrainingResolution resolve(const TrainingRow& row, ModelFolder& models) {
   if (!software.precision) {
     result.missing.emplace_back("parallel.precision");
   }
+  plan.element_bytes = row_of(software.precision.value_or(Precision::Bf16)).element_bytes;
   const int gpus = machine.gpus.value_or(1);
   const std::optional<double> measured = measured_seconds(row.measured, model.model, plan, gpus);
   if (!measured) {

@@ -102,13 +102,14 @@ class RankWalk {
     Bytes passing = {};  // Activations on their way to the host or back.
   };
 
-  [[nodiscard]] bool shards_gradients() const {
-    return plan_.zero_stage >= 2 && plan_.shards() > 1;
+  [[nodiscard]] bool has_shards() const {
+    return plan_.shards() > 1 || (settings_.wraps_one_shard && plan_.tensor > 1);
   }
+  [[nodiscard]] bool shards_gradients() const { return plan_.zero_stage >= 2 && has_shards(); }
   [[nodiscard]] bool accumulates_unsharded() const {
     return shards_gradients() && settings_.unsharded_gradient > 0 && plan_.micro_batches() > 1;
   }
-  [[nodiscard]] bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shards() > 1; }
+  [[nodiscard]] bool shards_weights() const { return plan_.zero_stage >= 3 && has_shards(); }
 
   [[nodiscard]] Unit unit_of(const ModelUnit& of) {
     Unit unit = of.place == StepPlace::Layer       ? layers_.of(of, [&] { return layer_unit(of); })
@@ -250,6 +251,11 @@ class RankWalk {
     resident_[MemoryClass::Context] = settings_.context;
   }
 
+  [[nodiscard]] bool shares_tied_embedding() const {
+    const bool is_end = memory_.rank == 0 || memory_.rank == plan_.pipeline - 1;
+    return model_.has_tied_embeddings && plan_.pipeline > 1 && is_end;
+  }
+
   // Adds the buffers of each group of ranks that this one is in.
   [[nodiscard]] Bytes communication_buffers() const {
     const std::array<int, 5> groups{plan_.tensor, plan_.context, plan_.pipeline,
@@ -259,7 +265,12 @@ class RankWalk {
     // Frameworks also have one of all ranks, which meet when they start.
     const int all = plan_.ranks();
     const bool is_one_of_them = std::ranges::find(groups, all) != groups.end();
-    const auto communicators = shared + (all > 1 && !is_one_of_them ? 1 : 0);
+    auto communicators = shared + (all > 1 && !is_one_of_them ? 1 : 0);
+    if (settings_.has_deepspeed_groups) {
+      communicators += (all > 1 && is_one_of_them ? 1 : 0) +
+                       (plan_.tensor * plan_.pipeline > 1 ? 1 : 0) +
+                       (shares_tied_embedding() ? 1 : 0);
+    }
     const nccl::Environment library;
     return (library.simple_buffer + library.ll_buffer + library.ll128_buffer) *
            (static_cast<std::int64_t>(communicators) * settings_.connections);

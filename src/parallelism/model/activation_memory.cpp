@@ -167,8 +167,10 @@ void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward
   list.linear_input("first linear", hidden, list.splits().sequence,
                     {AdapterTarget::Gate, AdapterTarget::Up});
   list.output_gradient("first linear", inner * layer.size, list.splits().tensor);
-  list.add("activation function", "input", list.element_bytes() * inner * layer.size,
-           list.splits().tensor);
+  if (!list.options().has_rectifier) {
+    list.add("activation function", "input", list.element_bytes() * inner * layer.size,
+             list.splits().tensor);
+  }
   list.linear_input("second linear", layer.size, list.splits().tensor, {AdapterTarget::Down});
   list.output_gradient("second linear", hidden, list.splits().sequence);
 }

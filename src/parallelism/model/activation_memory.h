@@ -55,6 +55,9 @@ struct ActivationOptions {
   LossKernel loss = LossKernel::VocabParallel;
   bool has_split_logits = true;  // Over tensor ranks; otherwise each gathers all of them.
   bool has_dropout = false;      // Masks of a byte for each element.
+  // The activation function is a rectifier, which needs its output alone: the input of the second
+  // linear layer. torch.nn.functional.relu.
+  bool has_rectifier = false;
   // Tokens of the fullest expert rank over the mean of all: of a layer, as expert_routing.h has it.
   double expert_imbalance = 1.0;
   // With full recomputation queries, keys and values of layers without experts are kept.

@@ -12,8 +12,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTargets{"query", "key", "value", "output",
-                                                   "gate",  "up",  "down"};
 constexpr std::array<std::string_view, 2> kBases{"unquantised", "nf4"};
 
 bool is_target(const Adapters& adapters, AdapterTarget target) {
@@ -111,7 +109,7 @@ std::string describe_adapters(const Model& model) {
   std::string targets = adapters.targets.empty() ? "all linear layers" : "";
   for (const AdapterTarget target : adapters.targets) {
     targets += (targets.empty() ? "" : ", ");
-    targets += kTargets.at(static_cast<std::size_t>(target));
+    targets += kAdapterTargets.at(static_cast<std::size_t>(target));
   }
   return fmt::format(
       "adapters of rank {} beside {}: {:.1f} million parameters are trained, {:.0f} million are "
@@ -125,9 +123,9 @@ void adapter_fields(Fields& fields, Adapters& adapters, const Model& model) {
   constexpr std::int64_t kMaxRank = 65'536;
   fields.required("rank", adapters.rank, Whole{1, kMaxRank}, "Size of the vector between the two.");
   const auto target = [](const ConfigNode& node) {
-    return static_cast<AdapterTarget>(node.as_choice(kTargets));
+    return static_cast<AdapterTarget>(node.as_choice(kAdapterTargets));
   };
-  fields.optional("targets", adapters.targets, List{Via{Choice{kTargets}, target}},
+  fields.optional("targets", adapters.targets, List{Via{Choice{kAdapterTargets}, target}},
                   "Matrices with an adapter: all linear layers.");
   fields.optional("base", adapters.is_quantised, Choice{kBases},
                   "Frozen weights: `unquantised`, as layers use them.");

@@ -3,15 +3,21 @@
 // bits, QLoRA: Dettmers et al., arXiv 2305.14314. docs/models/step.md says what they change.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parallelism/model/model.h"
 #include "sim/fields.h"
 
 namespace trainyard {
+
+// The names of AdapterTarget, in its order.
+inline constexpr std::array<std::string_view, 7> kAdapterTargets{"query", "key", "value", "output",
+                                                                 "gate",  "up",  "down"};
 
 // A matrix with an adapter, as one of so many tensor ranks has it.
 struct AdaptedMatrix {

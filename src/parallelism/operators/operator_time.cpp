@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "parallelism/model/adapters.h"
+#include "parallelism/operators/softmax_kernel.h"
 
 namespace trainyard {
 namespace {
@@ -45,6 +46,19 @@ constexpr double kHeadExponent = 0.3;
 // Bytes for each score that are written and read where scores are kept: softmax, mask and dropout.
 constexpr double kScoreBytesForward = 9.0;
 constexpr double kScoreBytesBackward = 12.0;
+// Where there is no kernel of softmax (forward_torch_softmax of NVIDIA/Megatron-LM v2.5,
+// megatron/model/fused_softmax.py): cast to 32 bits (6), scale (8), mask (9), softmax (8) and cast
+// back (6), instead of 4; backward 6, 12, 9, 8 and 6 instead of 6.
+constexpr double kEagerScoreBytesForward = kScoreBytesForward + 33.0;
+constexpr double kEagerScoreBytesBackward = kScoreBytesBackward + 35.0;
+
+// In 32 bits nothing is cast, and `fused` counts each operator by itself.
+double score_bytes(const ComputeRates& rates, const AttentionShape& shape, double fused,
+                   double eager) {
+  const bool is_eager =
+      rates.element_bytes == 2 && !has_softmax_kernel(shape.sequences * shape.heads);
+  return is_eager ? eager : fused;
+}
 
 SimTime seconds_up(double value) {
   return SimTime(static_cast<std::int64_t>(std::ceil(value * 1e12)));
@@ -142,7 +156,8 @@ SimTime OperatorTimes::attention_forward(const AttentionShape& shape) const {
                  rate) +
          time_of({.m = shape.queries, .n = shape.value_size, .k = shape.keys, .count = count},
                  rate) +
-         score_traffic(shape, kScoreBytesForward);
+         score_traffic(shape,
+                       score_bytes(rates_, shape, kScoreBytesForward, kEagerScoreBytesForward));
 }
 
 SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
@@ -152,8 +167,11 @@ SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
            rates_.gemm_start;
   }
   // Two gradients for each product.
-  const SimTime forward = attention_forward(shape) - score_traffic(shape, kScoreBytesForward);
-  return forward * 2 + score_traffic(shape, kScoreBytesBackward);
+  const SimTime forward =
+      attention_forward(shape) -
+      score_traffic(shape, score_bytes(rates_, shape, kScoreBytesForward, kEagerScoreBytesForward));
+  return forward * 2 + score_traffic(shape, score_bytes(rates_, shape, kScoreBytesBackward,
+                                                        kEagerScoreBytesBackward));
 }
 
 double OperatorTimes::in_elements(double bytes) const {

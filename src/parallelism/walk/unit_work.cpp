@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "parallelism/model/rank_groups.h"
+#include "parallelism/operators/softmax_kernel.h"
 #include "parallelism/operators/time_arithmetic.h"
 #include "sim/ids.h"
 
@@ -21,6 +23,9 @@ double load_of(const StepJob& job, const ModelUnit& unit) {
   return layer.experts ? fullest_rank(job.loads, unit.layer, *layer.experts, job.plan.expert) : 1.0;
 }
 
+// Five kernels instead of one, over the 40 of a layer (host_launches.cpp).
+constexpr double kEagerSoftmaxLaunches = 4.0 / 40.0;
+
 void add_layer_work(const StepJob& job, const OperatorTimes& operators, const ModelUnit& unit,
                     UnitWork& work) {
   const ModelLayer& layer = layer_at(job, unit);
@@ -34,6 +39,10 @@ void add_layer_work(const StepJob& job, const OperatorTimes& operators, const Mo
   ComputeRates rates = job.rates;
   if (job.model.adapters) {
     rates.host_layer = scaled(rates.host_layer, 1.0 + adapter_launches(job.model, layer));
+  }
+  const std::int64_t heads = layer.attention.heads() / job.plan.tensor;
+  if (!job.rates.has_fused_attention && !has_softmax_kernel(job.plan.micro_batch * heads)) {
+    rates.host_layer = scaled(rates.host_layer, 1.0 + kEagerSoftmaxLaunches);
   }
   work.forward_host = forward_launches(rates, job.software, layer, work.calls);
   work.backward_host =

@@ -42,6 +42,12 @@ struct MemorySettings {
   // Bytes for each parameter of gradients that stay unsharded under ZeRO stages 2 and 3 until the
   // last of several micro-batches; 0: they are scattered after each.
   std::int64_t unsharded_gradient = 0;
+  // FSDP2 wraps the model where there are tensor ranks, even for one data rank: its layers are
+  // gathered and its gradients accumulated as for several.
+  bool wraps_one_shard = false;
+  // DeepSpeed makes groups of its own: of the ranks that hold a copy of the model, of all ranks and
+  // of those that share a tied embedding (runtime/pipe/topology.py, engine.py and module.py).
+  bool has_deepspeed_groups = false;
   Bytes buckets = {};  // Buckets of collectives, held all the time.
   // Memory of a process: the CUDA context and the code of kernels. Hugging Face, "Model training
   // anatomy": 1343 MiB after the first kernel.

@@ -55,9 +55,21 @@ TEST_CASE("precisions are read as sources write them", "[training]") {
   REQUIRE(precision("MXFP8") == Precision::Mxfp8);
   REQUIRE(precision("float8 tensorwise") == Precision::Fp8);
   REQUIRE(precision("NVFP4") == Precision::Nvfp4);
+  REQUIRE(precision("tf32") == Precision::Tf32);
+  REQUIRE(precision("fp32") == Precision::Fp32);
   REQUIRE(error_of("parallel: {precision: int4}") ==
           "f.yaml:1:23: parallel.precision: expected a precision such as bf16, fp16, fp8, mxfp8, "
-          "nvfp4, found \"int4\"");
+          "nvfp4, tf32, fp32, found \"int4\"");
+}
+
+TEST_CASE("adapters of a row have a rank and the matrices beside which they stand", "[training]") {
+  const ModelFields all = fields_of("model: {lora_rank: 16}").model;
+  REQUIRE(all.adapter_rank == 16);
+  REQUIRE_FALSE(all.adapter_targets.has_value());
+  const ModelFields some = fields_of("model: {lora_rank: 16, lora_targets: [query, down]}").model;
+  REQUIRE(some.adapter_targets ==
+          std::vector<AdapterTarget>{AdapterTarget::Query, AdapterTarget::Down});
+  REQUIRE(error_of("model: {lora_targets: [bias]}").find("found \"bias\"") != std::string::npos);
 }
 
 TEST_CASE("schedules are read as sources write them", "[training]") {

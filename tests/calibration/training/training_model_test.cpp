@@ -70,6 +70,20 @@ TEST_CASE("heads that do not divide the hidden size need a size of their own", "
   REQUIRE(resolved(fields).missing.empty());
 }
 
+TEST_CASE("a row with a rank has adapters beside frozen weights", "[training]") {
+  ModelFields fields{.file = "llama-2-7b"};
+  REQUIRE_FALSE(resolved(fields).model.adapters);
+  fields.adapter_rank = 32;
+  const ModelResolution of_all = resolved(fields);
+  REQUIRE(of_all.clash.empty());
+  REQUIRE(of_all.model.adapters->rank == 32);
+  REQUIRE(of_all.model.adapters->targets.empty());
+  fields.adapter_targets = {AdapterTarget::Query, AdapterTarget::Value};
+  REQUIRE(resolved(fields).model.adapters->targets.size() == 2);
+  fields.file = "mixtral-8x7b";
+  REQUIRE(resolved(fields).clash == "expected no model.lora_rank with experts, found both");
+}
+
 TEST_CASE("latent attention needs a file", "[training]") {
   ModelFields fields{.layers = 2, .hidden = 64, .heads = 4, .feed_forward = 256};
   fields.form = ModelForm::Llama;

@@ -83,6 +83,41 @@ TEST_CASE("gradients that are not synchronised stay whole", "[memory]") {
           Bytes(2 * model.vocabulary * model.hidden / 2));
 }
 
+TEST_CASE("one data rank beside tensor ranks is wrapped as several are", "[memory]") {
+  // KempnerForge, distributed/setup.py: a mesh with tensor ranks always has data ranks.
+  const Model model = shipped("llama-3-8b");
+  MemorySettings settings = memory_settings("kempnerforge");
+  ParallelPlan plan{
+      .tensor = 2, .has_sequence_parallelism = true, .zero_stage = 3, .global_batch = 2};
+  const MemoryUse use = resident(model, plan, settings);
+  REQUIRE(use[MemoryClass::Gradients] == use[MemoryClass::Weights] * 2);
+  settings.wraps_one_shard = false;
+  REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients] == use[MemoryClass::Weights]);
+  settings.wraps_one_shard = true;
+  plan.tensor = 1;  // One GPU has no mesh.
+  const MemoryUse alone = resident(model, plan, settings);
+  REQUIRE(alone[MemoryClass::Gradients] == alone[MemoryClass::Weights]);
+}
+
+TEST_CASE("DeepSpeed has groups of its own", "[memory]") {
+  const Model model = shipped("gpt2-large");  // Its head is the embedding.
+  const auto communicators = [&](const ParallelPlan& plan, bool has_groups, std::size_t rank) {
+    MemorySettings settings;
+    settings.has_deepspeed_groups = has_groups;
+    const StepMemory memory = memory_of(model, plan, settings);
+    const Bytes buffers = memory.ranks[rank].moments.back().use[MemoryClass::Communication];
+    // 4 MiB and half a MiB, and 4,800 KiB (NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE, NCCL_LL128_BUFFSIZE).
+    return buffers.count() / ((mib(4) + kib(512) + kib(4800)).count() * settings.connections);
+  };
+  const ParallelPlan tensor_alone{.tensor = 4, .global_batch = 1};
+  REQUIRE(communicators(tensor_alone, false, 0) == 1);
+  REQUIRE(communicators(tensor_alone, true, 0) == 3);  // All ranks and the copy of the model.
+  const ParallelPlan all{.tensor = 4, .pipeline = 3, .data = 2, .global_batch = 2};
+  REQUIRE(communicators(all, false, 0) == 4);
+  REQUIRE(communicators(all, true, 0) == 6);  // The tied embedding, too.
+  REQUIRE(communicators(all, true, 1) == 5);
+}
+
 TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
   const Model model = shipped("mixtral-8x7b");
   const ParameterCount count = parameters_of(model);

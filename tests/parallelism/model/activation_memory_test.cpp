@@ -67,6 +67,18 @@ TEST_CASE("a layer keeps what the closed forms say", "[memory]") {
   }
 }
 
+TEST_CASE("a rectifier needs what the second linear layer keeps, and nothing more", "[memory]") {
+  const Model model = published_model(1024, 16);
+  const ParallelPlan plan{.tensor = 4, .micro_batch = 8, .sequence = 2048, .element_bytes = 4};
+  const std::int64_t sbh = std::int64_t{8} * 2048 * 1024;
+  ActivationOptions options{.attention = AttentionKernel::Unfused};
+  // In 32 bits, without dropout: 16 sbh in full, 48 sbh and the softmax over tensor ranks.
+  const std::int64_t softmax = 4 * sbh / 1024 * 16 * 2048;
+  REQUIRE(kept(model, plan, options) == 16 * sbh + (48 * sbh + softmax) / 4);
+  options.has_rectifier = true;
+  REQUIRE(kept(model, plan, options) == 16 * sbh + (32 * sbh + softmax) / 4);
+}
+
 TEST_CASE("the gradient of weights needs 32 sbh", "[memory]") {
   // Qi et al., arXiv 2401.10241, table 1.
   const Model model = published_model(4096, 32);

@@ -3,6 +3,7 @@
 #include "support/catch.h"
 
 #include "parallelism/operators/operator_time.h"
+#include "parallelism/operators/softmax_kernel.h"
 
 #include <algorithm>
 
@@ -144,6 +145,30 @@ TEST_CASE("unfused attention is two products and what its scores pass through me
   const double scores = 4.0 * 256.0 * 256.0;
   REQUIRE(operators.attention_forward(shape) == products + operators.memory(9.0 * scores));
   REQUIRE(operators.attention_backward(shape) == products * 2 + operators.memory(12.0 * scores));
+}
+
+TEST_CASE("softmax has a kernel for heads by fours, else one for each of its operators",
+          "[operators]") {
+  REQUIRE(has_softmax_kernel(4));
+  REQUIRE_FALSE(has_softmax_kernel(2));
+  REQUIRE_FALSE(has_softmax_kernel(6));
+  ComputeRates rates = unit_rates();
+  rates.has_fused_attention = false;
+  const OperatorTimes operators(rates);
+  AttentionShape shape{.heads = 2, .queries = 256, .keys = 256, .query_size = 64, .value_size = 64};
+  const SimTime products = operators.product({.m = 256, .n = 256, .k = 64, .count = 2}) +
+                           operators.product({.m = 256, .n = 64, .k = 256, .count = 2});
+  const double scores = 2.0 * 256.0 * 256.0;
+  // To 32 bits, scale, mask of a byte, softmax, back to 16; 5 bytes for dropout and its mask.
+  REQUIRE(operators.attention_forward(shape) ==
+          products + operators.memory((6.0 + 8.0 + 9.0 + 8.0 + 6.0 + 5.0) * scores));
+  REQUIRE(operators.attention_backward(shape) ==
+          products * 2 + operators.memory((6.0 + 12.0 + 9.0 + 8.0 + 6.0 + 6.0) * scores));
+  // Two sequences of two heads fill a block again.
+  shape.sequences = 2;
+  const SimTime both = operators.product({.m = 256, .n = 256, .k = 64, .count = 4}) +
+                       operators.product({.m = 256, .n = 64, .k = 256, .count = 4});
+  REQUIRE(operators.attention_forward(shape) == both + operators.memory(9.0 * 2.0 * scores));
 }
 
 TEST_CASE("memory-bound operators and casts have factors of their own", "[operators]") {

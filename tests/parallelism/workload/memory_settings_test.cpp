@@ -20,6 +20,7 @@ TEST_CASE("formats of states have the bytes that their sources count", "[memory]
   REQUIRE(bytes_per_parameter("kempnerforge") == 8);
   REQUIRE(bytes_per_parameter("megatron-deepspeed-fp16") == 20);
   REQUIRE(bytes_per_parameter("megatron-deepspeed-bf16") == 20);
+  REQUIRE(bytes_per_parameter("sailor") == 16);
 }
 
 TEST_CASE("named settings are found, and others refused with the list", "[memory]") {
@@ -29,7 +30,7 @@ TEST_CASE("named settings are found, and others refused with the list", "[memory
       Catch::Matchers::Message(
           "memory: expected settings among megatron-core, megatron-core-fused-loss, "
           "megatron-2022, megatron-deepspeed-fp16, megatron-deepspeed-bf16, pytorch-fsdp, "
-          "kempnerforge, found megatron"));
+          "kempnerforge, sailor, found megatron"));
 }
 
 }  // namespace trainyard

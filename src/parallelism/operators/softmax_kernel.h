@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether Megatron-LM has one kernel for scale, mask and softmax of unfused attention.
+#pragma once
+
+#include <cstdint>
+
+namespace trainyard {
+
+// `matrices`: of scores, sequences of a micro-batch times heads of a rank. Blocks of the kernel
+// take four at once (get_batch_per_block() of NVIDIA/Megatron-LM v2.5, for sequences of more than
+// 128 tokens); otherwise there is an operator for each, in 32 bits.
+[[nodiscard]] constexpr bool has_softmax_kernel(std::int64_t matrices) {
+  constexpr std::int64_t kMatricesOfBlock = 4;
+  return matrices % kMatricesOfBlock == 0;
+}
+
+}  // namespace trainyard
