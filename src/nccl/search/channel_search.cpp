@@ -218,7 +218,8 @@ void ChannelSearch::enter_from(int net) {
   }
   std::vector<int> gpus = machine_.nearest_gpus(net);
   if (rules_.first_gpus == FirstGpus::FromTurn) {
-    std::ranges::rotate(gpus, std::ranges::lower_bound(gpus, now_.channels % gpus_));
+    std::rotate(gpus.begin(), std::lower_bound(gpus.begin(), gpus.end(), now_.channels % gpus_),
+                gpus.end());
   }
   std::optional<int> own;
   if (rules_.first_gpus == FirstGpus::OwnFirst) {
