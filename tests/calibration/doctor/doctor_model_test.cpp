@@ -81,7 +81,7 @@ TEST_CASE("the constants of the error model make the ledger most likely") {
   constexpr double kStep = 1.4;
   constexpr double kSlack = 2.0;  // Of log likelihood, in which 2 means nothing.
   std::map<std::string, double> sums;
-  for (const std::string family : {"nvswitch", "pcie", "rdma", "unlike-any"}) {
+  for (const std::string family : {"nvswitch", "pcie", "rdma", "rdma-pcie", "xgmi", "unlike-any"}) {
     const ErrorModel model = error_model(family);
     const double best = ledger_likelihood(curves, family, model);
     for (const double factor : {1.0 / kStep, kStep}) {
