@@ -139,7 +139,7 @@ class Hospital {
 
   Hypotheses all_;
   Intervals intervals_ = Intervals::load(kRoot / "configs/nccl/intervals.yaml");
-  std::vector<std::vector<LedgerCurve>> curves_;  // By system.
+  std::vector<std::vector<LedgerCurve>> curves_;  // One list for each system.
 };
 
 struct Score {

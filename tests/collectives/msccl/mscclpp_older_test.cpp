@@ -126,7 +126,7 @@ std::string older_packet_all_reduce(int gpus, bool has_lists = true) {
   });
 }
 
-// What each step does. Steps that do nothing are left out.
+// Lists what each step does, without steps that do nothing.
 std::vector<std::string> told(const std::string& text) {
   std::vector<std::string> lines;
   const MscclppPlan plan = read_mscclpp_plan(text, "p.json");

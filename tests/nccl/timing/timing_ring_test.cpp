@@ -59,7 +59,7 @@ TEST_CASE("a ring of LL with little to carry is its steps", "[nccl][timing]") {
     const SimTime alone = expected - state.gpu.ll_busy * (2 * gpus - 1);
     REQUIRE(state.ring(job.plan(Function::AllReduce, Bytes(8))) / alone ==
             Approx(1.0).margin(0.05));
-    // What each rank has is a chunk, so that of a gather all have bytes.
+    // A gather has a chunk for each rank, so all of its chunks have bytes.
     const SimTime gather = primitive * gpus + hop * (gpus - 1);
     REQUIRE(state.ring(job.plan(Function::AllGather, Bytes(8))) / gather ==
             Approx(1.0).margin(0.05));
