@@ -82,9 +82,14 @@ class NaiveSimulation {
     for (NaivePort& port : ports_) {
       port.credits = options.fabric_credits;
     }
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (options.profile && !paths[i].empty()) {
-        set_up(senders_[i], paths[i]);
+    const bool shares_rtt = control_traits(options).shares_rtt;
+    SimTime longest;
+    for (std::size_t i = 0; options.profile && i < paths.size(); ++i) {
+      longest = paths[i].empty() ? longest : std::max(longest, rtt_of(paths[i]));
+    }
+    for (std::size_t i = 0; options.profile && i < paths.size(); ++i) {
+      if (!paths[i].empty()) {
+        set_up(senders_[i], paths[i], shares_rtt ? longest : rtt_of(paths[i]));
       }
     }
   }
@@ -134,9 +139,8 @@ class NaiveSimulation {
     return way;
   }
 
-  // The control of a sender: its T is that of a full packet, its ACK, and one packet more.
-  void set_up(Sender& sender, const std::vector<LinkId>& path) {
-    sender.line = topology_.link(path.front()).spec.bandwidth;
+  // T of a path: that of a full packet, its ACK, and one packet more.
+  [[nodiscard]] SimTime rtt_of(const std::vector<LinkId>& path) const {
     std::vector<LinkId> back(path.rbegin(), path.rend());
     for (LinkId& link : back) {
       link = back_of(link);
@@ -145,12 +149,17 @@ class NaiveSimulation {
     for (std::size_t hop = 0; hop < path.size(); ++hop) {
       time = there(path, hop, full_wire(), time);
     }
-    SimTime rtt = time + transfer_time(full_wire(), sender.line);
+    const Bandwidth line = topology_.link(path.front()).spec.bandwidth;
+    SimTime rtt = time + transfer_time(full_wire(), line);
     time = SimTime();
     for (std::size_t hop = 0; hop < back.size(); ++hop) {
       time = there(back, hop, ack_wire(), time);
     }
-    rtt += time;
+    return rtt + time;
+  }
+
+  void set_up(Sender& sender, const std::vector<LinkId>& path, SimTime rtt) {
+    sender.line = topology_.link(path.front()).spec.bandwidth;
     sender.settings =
         options_.profile->settings({.line = sender.line, .base_rtt = rtt, .packet = full_wire()});
     sender.control.emplace(*sender.settings);

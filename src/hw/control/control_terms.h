@@ -115,6 +115,7 @@ struct ControlTraits {
   CnpRule cnp_rule = CnpRule::Immediate;
   SimTime cnp_interval{};           // The least time between two CNPs of a flow.
   bool is_receiver_driven = false;  // Senders ask receivers for credit, and send what they grant.
+  bool shares_rtt = false;          // All flows of a network take its longest base RTT for theirs.
 
   [[nodiscard]] bool needs_acks() const { return packets_per_ack > 0 || bytes_per_ack > Bytes(0); }
   // Packets of `packet` wire bytes that one ACK answers; 0 without ACKs.

@@ -87,7 +87,8 @@ struct HpccControl : ControlDefaults {
   static HpccSettings settings(const HpccProfile& profile, const PortTerms& port);
   static ControlTraits traits(const HpccProfile& profile) {
     return {.packets_per_ack = 1,
-            .telemetry = profile.settings.wire_counters ? IntFormat::Wire : IntFormat::Exact};
+            .telemetry = profile.settings.wire_counters ? IntFormat::Wire : IntFormat::Exact,
+            .shares_rtt = true};
   }
 
   static void on_ack(Hpcc& flow, const AckSignal& ack, const PortTerms& /*port*/) {

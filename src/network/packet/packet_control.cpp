@@ -14,15 +14,26 @@ namespace trainyard {
 PacketControl::PacketControl(const ControlProfile& profile, std::int64_t full_wire)
     : profile_(profile), traits_(profile.traits()), full_wire_(full_wire) {}
 
+const ControlSettings& PacketControl::settings_of(Bandwidth line, Picoseconds base_rtt) {
+  return settings_
+      .try_emplace({line.bits_per_second(), base_rtt},
+                   profile_.settings(
+                       {.line = line, .base_rtt = SimTime(base_rtt), .packet = Bytes(full_wire_)}))
+      .first->second;
+}
+
 void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::uint32_t position,
                         std::span<const Hop> hops) {
-  const ControlSettings& settings =
-      settings_
-          .try_emplace(
-              {line.bits_per_second(), base_rtt},
-              profile_.settings(
-                  {.line = line, .base_rtt = SimTime(base_rtt), .packet = Bytes(full_wire_)}))
-          .first->second;
+  if (traits_.shares_rtt && base_rtt > longest_rtt_) {
+    longest_rtt_ = base_rtt;
+    for (Sender& sender : senders_) {
+      if (sender.highest == 0) {
+        sender.settings = &settings_of(sender.settings->line, longest_rtt_);
+        sender.control = SenderControl(*sender.settings);
+      }
+    }
+  }
+  const ControlSettings& settings = settings_of(line, traits_.shares_rtt ? longest_rtt_ : base_rtt);
   senders_.push_back({.settings = &settings,
                       .control = SenderControl(settings),
                       .hops = static_cast<std::uint16_t>(hops.size())});
@@ -233,7 +244,7 @@ std::vector<PacketControl::Hop> PacketSenders::hops_of(const PacketPath& path) c
 
 Picoseconds PacketSenders::add_controlled(const PacketPath& path, std::uint64_t rate) {
   // One packet more than the round trip: windows take whole packets, and must be enough for the
-  // rate. The paper of HPCC too takes T slightly longer than the round trip.
+  // rate. The paper of HPCC too takes T slightly longer than the longest round trip of the network.
   const PacketSizes& sizes = fabric_.sizes();
   const Bandwidth line(static_cast<std::int64_t>(rate));
   const Picoseconds rtt = fabric_.idle_time(path.first, path.hops, sizes.full) +

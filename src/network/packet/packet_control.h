@@ -59,7 +59,8 @@ class PacketControl {
   PacketControl(const ControlProfile& profile, std::int64_t full_wire);
 
   // A connection, numbered in order of the calls, that sends at `line` at most. `base_rtt` is the
-  // time of a full packet and its ACK on the idle path, which begins at `position`. Throws
+  // time of a full packet and its ACK on the idle path, which begins at `position`. Controls with
+  // one RTT for all take the longest of the connections that were added before they sent. Throws
   // ConfigError where a control cannot look at so many hops.
   void add(Bandwidth line, Picoseconds base_rtt, std::uint32_t position, std::span<const Hop> hops);
   // Another path of the connection added last or before.
@@ -149,6 +150,7 @@ class PacketControl {
     SpscQueue<Stamped> stamps;
   };
 
+  [[nodiscard]] const ControlSettings& settings_of(Bandwidth line, Picoseconds base_rtt);
   static void grow(Sender& sender);
   [[nodiscard]] static Sent& record_of(Sender& sender, std::uint32_t number) {
     return sender.flight[number & (sender.flight.size() - 1)];
@@ -167,6 +169,7 @@ class PacketControl {
   ControlProfile profile_;
   ControlTraits traits_;
   std::int64_t full_wire_;
+  Picoseconds longest_rtt_ = 0;
   // Settings by rate and RTT.
   std::map<std::pair<std::int64_t, Picoseconds>, ControlSettings> settings_;
   std::vector<Trail> hops_;

@@ -231,6 +231,41 @@ TEST_CASE("with HPCC flows share 95 % of a link fairly and hardly a packet waits
   }
 }
 
+// Three senders are one switch away from the target, one three. With a T of its own each, a queue is
+// a larger part of what the near ones may have under way, and the far one had six times their share.
+TEST_CASE("with HPCC flows of unequal round trips come to equal shares", "[control][long]") {
+  const LinkSpec link = fabric_link(gigabits_per_second(100), 1_us);
+  const TestFabric fabric = clos({.hosts_per_leaf = 4, .spines = 1}, link, link);
+  PacketOptions options = controlled_packets("hpcc");
+  options.mtu = 1024_B;
+  Simulator simulator;
+  Routing routing(fabric.topology, {});
+  PacketNetwork network(simulator, routing, options);
+  Starter starter(simulator, network);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    static_cast<void>(network.connect({.source = fabric.hosts[i + 1], .target = fabric.hosts[0]}));
+    simulator.schedule_at(100_us * i, starter, i);
+  }
+  const PacketSenders& senders = network.engine().senders();
+  const PacketControl& control = *senders.control();
+  std::array<double, 4> sent{};
+  simulator.run_until(60_ms);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    REQUIRE(&control.settings(i) == &control.settings(3));  // One T for all.
+    sent.at(i) = -static_cast<double>(senders.payload_sent(i));
+  }
+  simulator.run_until(120_ms);
+  double sum = 0.0;
+  double squares = 0.0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    sent.at(i) += static_cast<double>(senders.payload_sent(i));
+    sum += sent.at(i);
+    squares += sent.at(i) * sent.at(i);
+  }
+  INFO(sent[0] << " " << sent[1] << " " << sent[2] << " " << sent[3]);
+  REQUIRE(sum * sum / squares / 4 > 0.95);
+}
+
 TEST_CASE("with DCTCP flows keep the queue around the threshold", "[control][long]") {
   PacketOptions options{.rates = RateMeaning::Line};
   set_control(options, shipped_control("dctcp"));
