@@ -231,8 +231,8 @@ TEST_CASE("with HPCC flows share 95 % of a link fairly and hardly a packet waits
   }
 }
 
-// Three senders are one switch away from the target, one three. With a T of its own each, a queue is
-// a larger part of what the near ones may have under way, and the far one had six times their share.
+// Three senders are one switch away from the target, one three. With a T for each path, a queue is
+// a larger part of what the near ones may have under way, and the far one has six times as much.
 TEST_CASE("with HPCC flows of unequal round trips come to equal shares", "[control][long]") {
   const LinkSpec link = fabric_link(gigabits_per_second(100), 1_us);
   const TestFabric fabric = clos({.hosts_per_leaf = 4, .spines = 1}, link, link);
