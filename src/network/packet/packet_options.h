@@ -102,8 +102,8 @@ struct PacketOptions {
   // Switches of the fabric choose the ports of data. PacketNetwork has them do so where the routing
   // is adaptive, and refuses this where it is not.
   std::optional<AdaptiveOptions> adaptive = {};
-  // Buffer of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve
-  // where that is more; without PFC queues have no limit.
+  // Buffer of each switch of the fabric. 0: with PFC that of the part, and where it is not known 32
+  // MiB, or four times what its ports reserve where that is more; without PFC queues have no limit.
   Bytes buffer{};
   // Credits from hop to hop: a link's sender sends no more than its far end has room for. The
   // credits of each link of the fabric, as InfiniBand has them (0: none; not with PFC), and of each

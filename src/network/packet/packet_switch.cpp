@@ -78,7 +78,9 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
     }
   }
   constexpr Bytes kNoBounds{std::int64_t{1} << 60};
-  const Bytes usual = has_bounds() ? std::max(kUsualBuffer, owned * 4) : kNoBounds;
+  const Bytes of_part = topology_.node(node).buffer;
+  const Bytes known = of_part > Bytes(0) ? of_part : std::max(kUsualBuffer, owned * 4);
+  const Bytes usual = has_bounds() ? known : kNoBounds;
   const Bytes size = options_.buffer > Bytes(0) ? options_.buffer : usual;
   // At least half is shared: below, thresholds are a few packets.
   if (owned * 2 > size) {

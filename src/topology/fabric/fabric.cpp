@@ -169,6 +169,7 @@ SwitchSpec use_switch(const SwitchModel& model, PartLog& parts) {
           .ports = parts.use(model.name, "ports", model.ports),
           .speed = parts.use(model.name, "speed", model.speed),
           .latency = parts.use(model.name, "latency", model.latency),
+          .buffer = model.buffer ? model.buffer->value : Bytes(0),
           .in_network_reduction =
               model.in_network_reduction &&
               parts.use(model.name, "in_network_reduction", *model.in_network_reduction)};
@@ -181,6 +182,7 @@ NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string 
                            .server = std::nullopt,
                            .part = spec.part,
                            .ports = static_cast<std::uint16_t>(spec.ports),
+                           .buffer = spec.buffer,
                            .in_network_reduction = spec.in_network_reduction});
 }
 

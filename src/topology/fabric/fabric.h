@@ -138,6 +138,7 @@ struct SwitchSpec {
   int ports = 0;
   Bandwidth speed;  // Line rate of one port.
   SimTime latency;
+  Bytes buffer{};  // Shared by its ports; 0 where unknown. Only packets look at it.
   bool in_network_reduction = false;
 };
 [[nodiscard]] SwitchSpec use_switch(const SwitchModel& model, PartLog& parts);

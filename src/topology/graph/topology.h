@@ -58,6 +58,7 @@ struct Node {
   std::uint16_t part = 0;
   // Ports that the part has, for links and lanes that count as ports there; 0 where unknown.
   std::uint16_t ports = 0;
+  Bytes buffer{};  // Shared buffer of a switch of the fabric; 0 where unknown.
   // A switch that adds up and multicasts what passes through it.
   bool in_network_reduction = false;
 };

@@ -90,6 +90,34 @@ TEST_CASE("full headroom never loses a frame, one frame less can", "[published]"
   REQUIRE(drops_of_less > 0);
 }
 
+TEST_CASE("a switch has the buffer of its part, unless the transport states one") {
+  // Four hosts send 1 MiB each to a fifth: with less than that a sender is stopped.
+  const auto pauses = [](Bytes of_part, Bytes of_transport) {
+    TopologyBuilder builder;
+    std::vector<NodeId> hosts;
+    const NodeId node =
+        builder.add_node({.kind = NodeKind::Switch, .name = "switch", .buffer = of_part});
+    for (int i = 0; i < 5; ++i) {
+      builder.add_duplex_link(add_host(builder, hosts), node,
+                              fabric_link(gigabits_per_second(100), 1_us));
+    }
+    const Topology topology = std::move(builder).build();
+    PacketOptions options = lossless();
+    options.buffer = of_transport;
+    PacketEngine engine(topology, options);
+    for (std::uint32_t host = 0; host < 4; ++host) {
+      engine.add_connection(std::array{LinkId(2 * host), LinkId(9)});
+      engine.send(host, {.time = 0, .size = (1_MiB).count()});
+    }
+    run_to(engine, 1_ms);
+    return engine.stats().pauses;
+  };
+  REQUIRE(pauses(4_MiB, Bytes(0)) > 0);
+  REQUIRE(pauses(4_MiB, Bytes(0)) == pauses(Bytes(0), 4_MiB));
+  REQUIRE(pauses(128_MiB, Bytes(0)) == 0);
+  REQUIRE(pauses(128_MiB, 4_MiB) == pauses(4_MiB, Bytes(0)));
+}
+
 TEST_CASE("greedy ports hold alpha / (1 + alpha n) of the shared buffer each", "[published]") {
   // Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches", ToN
   // 1998: n ports at T = alpha (S - n T).
