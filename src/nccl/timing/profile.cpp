@@ -115,7 +115,7 @@ void launch_fields(Fields& fields, LaunchProfile& launch) {
   fields.required("per_channel", launch.per_channel, kTime, "this for each of their channels.");
   fields.required("per_send", launch.per_send, kTime, "For each send or receive of a call.");
   fields.required("graph", launch.graph, kShare, "Share that CUDA graphs take.");
-  fields.required("together", launch.together, kTime, "For each GPU, before NCCL 2.13.");
+  fields.required("together", launch.together, kTime, "For each GPU, before NCCL 2.9.");
 }
 
 Operation read_operation(const ConfigNode& node) {

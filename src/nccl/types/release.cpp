@@ -114,7 +114,7 @@ constexpr Release v2_14() {
 
 constexpr Release v2_12() {
   Release row = v2_14();
-  row.launches_together = true;
+  row.queues_each_channel = true;
   row.ll_sends = LlSends::None;
   return row;
 }
@@ -130,6 +130,7 @@ constexpr Release v2_7() {
   row.nvlink = {21.0F, 21.0F, 21.0F, 21.0F};
   row.peers = PeerRule::IntelWithinSocket;
   row.reduces_before_broadcast = true;
+  row.launches_together = true;
   return row;
 }
 

@@ -115,9 +115,12 @@ struct Release {
   // src/collectives/device/all_reduce.h: trees with LL and Simple reduce all of a channel's part
   // before they broadcast any of it.
   bool reduces_before_broadcast = false;
-  // The kernels of all GPUs of a process are launched in one call (src/enqueue.cc:
-  // ncclLaunchCooperativeKernelMultiDevice), which waits for those before.
+  // The kernels of all GPUs of a process are launched in one call, which waits for those before
+  // (src/init.cc: launchMode GROUP; src/enqueue.cc: ncclLaunchCooperativeKernelMultiDevice).
   bool launches_together = false;
+  // The host writes the work of each channel into a queue of its own (src/enqueue.cc: getNextOp),
+  // and makes no plan of what the process does as a whole.
+  bool queues_each_channel = false;
   LlSends ll_sends = LlSends::ByChannel;
   // RCCL, all of whose releases have one row. Its rules stand in nccl/search/rccl_topologies.h and
   // nccl/tuning/rccl_tuning.h.

@@ -132,6 +132,39 @@ TEST_CASE("between nodes a send takes longer than inside one", "[nccl][timing]")
   }
 }
 
+TEST_CASE("chunks to another node wait for the turns of the other channels", "[nccl][timing]") {
+  // A GPU of one of ten nodes sends by one channel where each has eight, by two where it has four.
+  for (const int gpus : {8, 4}) {
+    const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 10, .gpus_per_node = gpus}));
+    const int channels = gpus == 8 ? 1 : 2;
+    REQUIRE(job.communicator.p2p_channels_per_peer == channels);
+    Timer::State state = job.state();
+    const SimTime turn = default_profile().networks.at("rdma").host_cost * 2 * (channels - 1);
+    const Bytes chunk = kib(128);
+    const SimTime cycle =
+        transfer_time(chunk, state.gpu.simple_rate) + state.gpu.simple_cost + turn;
+    const SimTime more = state.exchange(Operation::SendReceive, gib(2)) -
+                         state.exchange(Operation::SendReceive, gib(1));
+    const auto chunks = static_cast<double>(gib(1).count() / chunk.count() / channels);
+    REQUIRE(more.seconds() == Approx(cycle.seconds() * chunks).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("sends to eight GPUs of another node share the same few blocks", "[nccl][timing]") {
+  const TimedJob job(hopper_servers_point(2));
+  // With blocks so slow that nothing else counts.
+  Profile slow = default_profile();
+  slow.gpus.at("hopper").simple_rate = gigabytes_per_second(1);
+  Timer::State state = job.state({}, slow);
+  const PointToPointPlan plan =
+      plan_point_to_point(job.communicator, job.environment, mib(64), true);
+  REQUIRE(plan.parts < job.communicator.p2p_channels);
+  const SimTime copies = transfer_time(mib(64) * 8, gigabytes_per_second(plan.parts));
+  const SimTime time = state.exchange(Operation::AllToAll, gib(1));
+  REQUIRE(time >= copies);
+  REQUIRE(time / copies < 1.05);
+}
+
 TEST_CASE("the last node may have fewer GPUs than the first", "[nccl][timing]") {
   const TimedJob job(
       shipped_cluster("mixed-a100", {.settings = {"servers.0.nodes=1", "servers.1.nodes=1"}}));
