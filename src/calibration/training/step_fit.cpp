@@ -92,7 +92,8 @@ class Misfits {
  private:
   [[nodiscard]] double misfit(const FittedRow& row, const StepValues& with) const {
     try {
-      return std::log(predictions_.seconds(*row.item, *row.run, with) / row.run->measured_s);
+      return std::log(predictions_.predict(*row.item, *row.run, with).time.seconds() /
+                      row.run->measured_s);
     } catch (const ConfigError&) {
       return std::nan("");
     }
@@ -184,8 +185,8 @@ std::map<std::size_t, std::size_t> moving(const Misfits& misfits, const StepPrio
 
 }  // namespace
 
-double CasePredictions::seconds(const TrainingCase& item, const TrainingRun& run,
-                                const StepValues& values) {
+StepTime CasePredictions::predict(const TrainingCase& item, const TrainingRun& run,
+                                  const StepValues& values) {
   std::unique_lock all(mutex_);
   Guarded& one = cases_[item.name];
   if (!one.prediction) {
@@ -193,7 +194,7 @@ double CasePredictions::seconds(const TrainingCase& item, const TrainingRun& run
   }
   all.unlock();
   const std::lock_guard lock(one.mutex);
-  return one.prediction->predict(item, run, values).time.seconds();
+  return one.prediction->predict(item, run, values);
 }
 
 GenerationFit fit_steps(std::span<const LoadedTrainingCase* const> cases, const StepPriors& priors,

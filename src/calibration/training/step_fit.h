@@ -50,8 +50,8 @@ class CasePredictions {
                            StepMethod method = StepMethod::ClosedForms)
       : constants_(constants), method_(method) {}
 
-  [[nodiscard]] double seconds(const TrainingCase& item, const TrainingRun& run,
-                               const StepValues& values);
+  [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run,
+                                 const StepValues& values);
 
  private:
   struct Guarded {

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/config.h"
@@ -13,54 +16,122 @@
 namespace trainyard {
 namespace {
 
+// Groups that those of the neighbouring kind count as, together, as with collectives.
+constexpr double kNeighbour = 2.0;
+// Share of a step from which on its launches decide about it; with a thousandth to a twentieth the
+// bands move by a hundredth.
+constexpr double kHostShare = 0.01;
+
 struct KindRow {
   std::string_view generation;
   std::string_view model;
+  std::string_view title;
   PredictionKind kind;
 };
-constexpr std::array<KindRow, 4> kKinds{{{"measured", "dense", {true, false}},
-                                         {"measured", "experts", {true, true}},
-                                         {"unmeasured", "dense", {false, false}},
-                                         {"unmeasured", "experts", {false, true}}}};
+constexpr std::array<KindRow, 6> kKinds{
+    {{"measured", "dense", "dense", {true, false, false}},
+     {"measured", "dense_host", "dense, waits for launches", {true, false, true}},
+     {"measured", "experts", "with experts", {true, true, false}},
+     {"measured", "experts_host", "with experts, waits for launches", {true, true, true}},
+     {"unmeasured", "dense", "dense, GPUs not measured", {false, false, false}},
+     {"unmeasured", "experts", "with experts, GPUs not measured", {false, true, false}}}};
 
-std::vector<double> surprises_of(const SourceScore& source, bool has_experts) {
-  std::vector<double> surprises;
-  for (const ScoredStep& step : source.steps) {
-    if (step.has_experts == has_experts) {
-      surprises.push_back(-step.log_error());
+PredictionKind kind_of(const ScoredStep& step, bool is_measured) {
+  return {.is_measured = is_measured,
+          .has_experts = step.has_experts,
+          .waits_for_host = is_measured && step.waits_for_host};
+}
+
+// The kind that is nearest: of the same models with other launches, or of other models.
+PredictionKind neighbour_of(PredictionKind kind) {
+  bool& flipped = kind.is_measured ? kind.waits_for_host : kind.has_experts;
+  flipped = !flipped;
+  return kind;
+}
+
+// Sources with steps of a kind, by what is off together.
+struct SourceGroup {
+  std::vector<std::vector<double>> sources;
+};
+
+std::vector<SourceGroup> groups_of(std::span<const SourceScore> sources, PredictionKind kind) {
+  std::map<std::string, SourceGroup> groups;
+  for (const SourceScore& source : sources) {
+    std::vector<double> surprises;
+    for (const ScoredStep& step : source.steps) {
+      if (kind_of(step, kind.is_measured) == kind) {
+        surprises.push_back(-step.log_error());
+      }
+    }
+    if (!surprises.empty()) {
+      groups[kind.is_measured ? source.name + " " + source.generation : source.generation]
+          .sources.push_back(std::move(surprises));
     }
   }
-  return surprises;
+  std::vector<SourceGroup> all;
+  for (auto& [name, group] : groups) {
+    all.push_back(std::move(group));
+  }
+  return all;
+}
+
+// All groups weigh the same, `total` together.
+void add_errors(const std::vector<SourceGroup>& groups, double total, bool both_ways,
+                std::vector<WeightedError>& errors) {
+  for (const SourceGroup& group : groups) {
+    for (const std::vector<double>& source : group.sources) {
+      const double weight = total / static_cast<double>(groups.size()) /
+                            static_cast<double>(group.sources.size()) /
+                            static_cast<double>(source.size());
+      for (const double surprise : source) {
+        errors.push_back({.surprise = surprise, .weight = weight});
+        if (both_ways) {
+          errors.push_back({.surprise = -surprise, .weight = weight});
+        }
+      }
+    }
+  }
+}
+
+std::vector<SourceScore> without(std::span<const SourceScore> sources,
+                                 const std::function<bool(const SourceScore&)>& is_left_out) {
+  std::vector<SourceScore> others;
+  std::remove_copy_if(sources.begin(), sources.end(), std::back_inserter(others), is_left_out);
+  return others;
 }
 
 }  // namespace
 
-void StepIntervals::add(PredictionKind kind, const TrainingScore& score, std::string_view without) {
-  std::vector<WeightedError> errors;
-  std::size_t sources = 0;
-  std::size_t rows = 0;
-  for (const SourceScore& source : score.sources) {
-    if (!without.empty() && source.generation == without) {
+bool waits_for_host(const StepTime& step) {
+  return step.parts[StepPart::Host].real_picoseconds() >= kHostShare * step.time.real_picoseconds();
+}
+
+StepIntervals StepIntervals::of(std::span<const SourceScore> halves,
+                                std::span<const SourceScore> left_out) {
+  StepIntervals intervals;
+  for (const KindRow& row : kKinds) {
+    const std::span<const SourceScore> sources = row.kind.is_measured ? halves : left_out;
+    const std::vector<SourceGroup> own = groups_of(sources, row.kind);
+    if (own.empty()) {
       continue;
     }
-    const std::vector<double> surprises = surprises_of(source, kind.has_experts);
-    const double weight = 1.0 / static_cast<double>(surprises.size());
-    for (const double surprise : surprises) {
-      errors.push_back({.surprise = surprise, .weight = weight});
-      if (!kind.is_measured) {  // The next generation may be off the other way.
-        errors.push_back({.surprise = -surprise, .weight = weight});
+    std::vector<WeightedError> errors;
+    add_errors(own, static_cast<double>(own.size()), !row.kind.is_measured, errors);
+    TimeBand counted;
+    for (const SourceGroup& group : own) {
+      counted.systems += group.sources.size();
+      for (const std::vector<double>& source : group.sources) {
+        counted.rows += source.size();
       }
     }
-    sources += surprises.empty() ? 0 : 1;
-    rows += surprises.size();
+    add_errors(groups_of(sources, neighbour_of(row.kind)), kNeighbour, !row.kind.is_measured,
+               errors);
+    const TimeBand band = band_of(std::move(errors));
+    counted.low = band.low;
+    counted.high = band.high;
+    intervals.bands_[row.kind] = counted;
   }
-  if (errors.empty()) {
-    return;
-  }
-  TimeBand band = band_of(std::move(errors));
-  band.systems = sources;
-  band.rows = rows;
-  bands_[kind] = band;
+  return intervals;
 }
 
 void StepIntervals::fields(Fields& fields) {
@@ -68,7 +139,9 @@ void StepIntervals::fields(Fields& fields) {
     const auto rows = [&](Fields& inner, std::map<PredictionKind, TimeBand>& bands) {
       for (const KindRow& row : kKinds) {
         if (row.generation == generation) {
-          inner.required(row.model, bands[row.kind], Group{band_fields}, "Models of this kind.");
+          inner.required(row.model, bands[row.kind], Group{band_fields},
+                         row.kind.waits_for_host ? "Models of this kind, waiting for launches."
+                                                 : "Models of this kind.");
         }
       }
     };
@@ -107,42 +180,62 @@ std::string StepIntervals::to_yaml() const {
   return text;
 }
 
-Coverage coverage_of(const TrainingScore& score, const StepIntervals& intervals, bool is_measured,
-                     std::string_view generation) {
-  Coverage coverage;
-  for (const SourceScore& source : score.sources) {
-    if (!generation.empty() && source.generation != generation) {
-      continue;
-    }
+std::map<std::string, Coverage> coverage_of(std::span<const SourceScore> sources,
+                                            const IntervalsOfSource& intervals, bool is_measured) {
+  std::map<std::string, Coverage> coverage;
+  for (const SourceScore& source : sources) {
+    const StepIntervals& bands = intervals(source);
     for (const ScoredStep& step : source.steps) {
-      const PredictionKind kind{.is_measured = is_measured && source.is_measured,
-                                .has_experts = step.has_experts};
-      if (!intervals.has(kind)) {
+      const PredictionKind kind = kind_of(step, is_measured && source.is_measured);
+      if (!bands.has(kind)) {
         continue;
       }
-      const TimeBand& band = intervals.band(kind);
+      const TimeBand& band = bands.band(kind);
       const double ratio = step.measured_s / step.predicted_s;
-      ++coverage.rows;
-      coverage.inside += band.low <= ratio && ratio <= band.high ? 1 : 0;
+      const bool is_inside = band.low <= ratio && ratio <= band.high;
+      const auto* const row = std::ranges::find(kKinds, kind, &KindRow::kind);
+      std::vector<std::string> classes{"all", "kind: " + std::string(row->title),
+                                       "GPUs: " + source.generation,
+                                       "source: " + source.name + " " + source.generation};
+      if (step.has_adapters) {
+        classes.emplace_back("kind: LoRA");
+      }
+      for (const std::string& name : classes) {
+        ++coverage[name].rows;
+        coverage[name].inside += is_inside ? 1 : 0;
+      }
     }
   }
   return coverage;
 }
 
-std::map<std::string, Coverage> coverage_by_others(const TrainingScore& left_out) {
-  std::set<std::string> generations;
-  for (const SourceScore& source : left_out.sources) {
-    generations.insert(source.generation);
+std::map<std::string, Coverage> coverage_by_other_sources(std::span<const SourceScore> halves) {
+  std::map<std::string, StepIntervals> others;
+  for (const SourceScore& source : halves) {
+    others[source.name] = StepIntervals::of(
+        without(halves, [&](const SourceScore& one) { return one.name == source.name; }), {});
   }
-  std::map<std::string, Coverage> coverage;
-  for (const std::string& generation : generations) {
-    StepIntervals others;
-    for (const bool has_experts : {false, true}) {
-      others.add({.is_measured = false, .has_experts = has_experts}, left_out, generation);
-    }
-    coverage[generation] = coverage_of(left_out, others, false, generation);
+  return coverage_of(
+      halves,
+      [&](const SourceScore& source) -> const StepIntervals& { return others.at(source.name); },
+      true);
+}
+
+std::map<std::string, Coverage> coverage_by_other_generations(
+    std::span<const SourceScore> left_out) {
+  std::map<std::string, StepIntervals> others;
+  for (const SourceScore& source : left_out) {
+    const std::string& generation = source.generation;
+    others[generation] = StepIntervals::of({}, without(left_out, [&](const SourceScore& one) {
+                                             return one.generation == generation;
+                                           }));
   }
-  return coverage;
+  return coverage_of(
+      left_out,
+      [&](const SourceScore& source) -> const StepIntervals& {
+        return others.at(source.generation);
+      },
+      false);
 }
 
 }  // namespace trainyard

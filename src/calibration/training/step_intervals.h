@@ -2,17 +2,22 @@
 // The 90 % interval of a predicted training step: measured over predicted, of sources that no
 // constant was fitted to, and of generations of GPUs whose rates were taken from the others
 // (docs/accuracy/intervals.md).
+//
+// Steps of one source are off together, so that a source weighs the same however many rows it has;
+// steps of a GPU that nobody measured are off by its generation, which then weighs the same however
+// many sources it has. A kind of step has few of either, so that its neighbour counts as two more.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "calibration/fit/intervals.h"
 #include "calibration/fit/time_band.h"
 #include "calibration/training/training_score.h"
+#include "parallelism/closed_forms/step_time.h"
 #include "sim/fields.h"
 #include "sim/units.h"
 
@@ -22,15 +27,22 @@ namespace trainyard {
 struct PredictionKind {
   bool is_measured = true;   // Kernels of the generation of its GPUs were measured.
   bool has_experts = false;  // The model has experts.
+  // The step waits for launches, at a pace that the processor of the server sets, which no cluster
+  // names. Of GPUs that nobody measured the generation is less certain: never set there.
+  bool waits_for_host = false;
   friend auto operator<=>(const PredictionKind&, const PredictionKind&) = default;
 };
 
+// Whether the GPUs wait for launches for at least a hundredth of the step.
+[[nodiscard]] bool waits_for_host(const StepTime& step);
+
 class StepIntervals {
  public:
-  // Adds the band of the sources that `score` has of such models, but for those of the generation
-  // `without`. Of generations that are not measured it is as wide in both directions, as nothing
-  // says which way the next one is off. A kind without any has none.
-  void add(PredictionKind kind, const TrainingScore& score, std::string_view without = "");
+  // The bands of measured GPUs that `halves` gives, of sources with constants of others, and those
+  // of other GPUs that `left_out` gives, with rates of other generations. The latter are as wide in
+  // both directions, as nothing says which way the next one is off. A kind without any has none.
+  [[nodiscard]] static StepIntervals of(std::span<const SourceScore> halves,
+                                        std::span<const SourceScore> left_out);
   // Rows of such a file.
   void fields(Fields& fields);
   // Throws ConfigError.
@@ -44,12 +56,19 @@ class StepIntervals {
   std::map<PredictionKind, TimeBand> bands_;
 };
 
-// Rows of `score` that lie in the intervals, of one generation or, where it is empty, of all.
+// The intervals that the steps of a source are held against.
+using IntervalsOfSource = std::function<const StepIntervals&(const SourceScore& source)>;
+// Rows that lie in the intervals: of "all", and by kind, generation of GPUs and source.
 // `is_measured`: those of sources whose kernels were measured are taken as such.
-[[nodiscard]] Coverage coverage_of(const TrainingScore& score, const StepIntervals& intervals,
-                                   bool is_measured, std::string_view generation = "");
+[[nodiscard]] std::map<std::string, Coverage> coverage_of(std::span<const SourceScore> sources,
+                                                          const IntervalsOfSource& intervals,
+                                                          bool is_measured);
 
+// Each source with the intervals that all others give.
+[[nodiscard]] std::map<std::string, Coverage> coverage_by_other_sources(
+    std::span<const SourceScore> halves);
 // Each generation with the intervals that the others give.
-[[nodiscard]] std::map<std::string, Coverage> coverage_by_others(const TrainingScore& left_out);
+[[nodiscard]] std::map<std::string, Coverage> coverage_by_other_generations(
+    std::span<const SourceScore> left_out);
 
 }  // namespace trainyard

@@ -94,12 +94,14 @@ SourceScore score_case(const LoadedTrainingCase& loaded, const StepPredictor& pr
       continue;
     }
     try {
-      const double predicted = predict(loaded.item, *row.run);
-      CHECK(predicted > 0.0, "a predicted step takes time");
+      const PredictedStep predicted = predict(loaded.item, *row.run);
+      CHECK(predicted.seconds > 0.0, "a predicted step takes time");
       score.steps.push_back({.id = row.id,
                              .has_experts = row.run->has_experts(),
+                             .has_adapters = row.run->model.adapters.has_value(),
+                             .waits_for_host = predicted.waits_for_host,
                              .measured_s = row.run->measured_s,
-                             .predicted_s = predicted});
+                             .predicted_s = predicted.seconds});
     } catch (const ConfigError& error) {
       score.unscored.push_back({.id = row.id, .status = row.status, .reason = error.what()});
     }

@@ -20,14 +20,21 @@
 
 namespace trainyard {
 
-// The time of a step in seconds, positive. May throw ConfigError: the row is then not covered.
-using StepPredictor = std::function<double(const TrainingCase& item, const TrainingRun& run)>;
+struct PredictedStep {
+  double seconds = 0.0;         // Positive.
+  bool waits_for_host = false;  // step_intervals.h has when.
+};
+// May throw ConfigError: the row is then not covered.
+using StepPredictor =
+    std::function<PredictedStep(const TrainingCase& item, const TrainingRun& run)>;
 // Constants from these cases, all of one generation of GPUs, and a prediction with them.
 using StepFit = std::function<StepPredictor(std::span<const LoadedTrainingCase* const> cases)>;
 
 struct ScoredStep {
   std::string id;
   bool has_experts = false;
+  bool has_adapters = false;    // LoRA.
+  bool waits_for_host = false;  // As it was predicted.
   double measured_s = 0.0;
   double predicted_s = 0.0;
 

@@ -164,6 +164,22 @@ std::optional<RunCounts> counts_of_run(const StepRequest& request, const Cluster
   return counts_of(request, cluster, run.simulated, operations);
 }
 
+void add_interval(const Workload& workload, const StepRun& run, bool is_measured,
+                  StepReport& report) {
+  const PredictionKind kind{.is_measured = is_measured,
+                            .has_experts = has_experts(workload.model),
+                            .waits_for_host = is_measured && waits_for_host(run.step)};
+  const SimTime time = run.step.time;
+  // All that is computed, at the peak.
+  const SimTime bound(std::llround(static_cast<double>(time.picoseconds()) * report.hfu()));
+  report.interval =
+      bounded(around(time, StepIntervals::load(step_intervals_file()).band(kind)), time, bound);
+  report.notes.push_back(
+      fmt::format("nine measured steps in ten were within such bounds, of {}",
+                  kind.is_measured ? "sources that no constant was fitted to"
+                                   : "generations of GPUs that took the shares of the others"));
+}
+
 Document predict(const OptionReader& reader, const StepRequest& request, spdlog::logger& log) {
   const Inputs inputs = load_inputs(request.inputs, log);
   const Cluster& cluster = inputs.machine.cluster;
@@ -200,17 +216,7 @@ Document predict(const OptionReader& reader, const StepRequest& request, spdlog:
   add_job_note(request.inputs, report.notes);
   const std::vector<std::string> unmeasured = unmeasured_notes(inputs.machine.rates, cluster);
   if (!run.servers && !request.slow_rank && !request.jitter.has_any()) {
-    const PredictionKind kind{.is_measured = unmeasured.empty(),
-                              .has_experts = has_experts(workload.model)};
-    const SimTime time = run.step.time;
-    // All that is computed, at the peak.
-    const SimTime bound(std::llround(static_cast<double>(time.picoseconds()) * report.hfu()));
-    report.interval =
-        bounded(around(time, StepIntervals::load(step_intervals_file()).band(kind)), time, bound);
-    report.notes.push_back(
-        fmt::format("nine measured steps in ten were within such bounds, of {}",
-                    kind.is_measured ? "sources that no constant was fitted to"
-                                     : "generations of GPUs that took the shares of the others"));
+    add_interval(workload, run, unmeasured.empty(), report);
   }
   report.notes.insert(report.notes.end(), unmeasured.begin(), unmeasured.end());
   report.inputs = step_run_inputs(request, inputs);

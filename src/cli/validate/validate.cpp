@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -187,8 +187,8 @@ Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
 }
 
 // Nine rows in ten should lie in the intervals that users are shown. A user's own tables may not.
-template <typename Report>
-void hold_against_intervals(const Request& request, const Coverage& coverage, Report& report) {
+void hold_against_intervals(const Request& request, const Coverage& coverage,
+                            ValidationReport& report) {
   constexpr double kMin = 0.85;
   const double share = coverage.share();
   report.notes.push_back(
@@ -239,19 +239,21 @@ void write_ledger(const Request& request, ValidationReport& report) {
   }
 }
 
-// How well the wide intervals hold on GPUs whose kernels nobody measured.
-void note_unmeasured(const StepIntervals& intervals, TrainingReport& report) {
-  std::set<std::string> generations;
-  for (const SourceScore& source : report.score.sources) {
-    if (!source.is_measured) {
-      generations.insert(source.generation);
+// Holds all steps, and each kind of them and generation of GPUs with enough rows.
+void hold_steps(const Request& request, const std::map<std::string, Coverage>& coverage,
+                TrainingReport& report) {
+  constexpr double kMinOfAll = 0.88;
+  constexpr double kMinOfClass = 0.85;
+  constexpr std::size_t kEnough = 20;
+  for (const auto& [name, one] : coverage) {
+    const bool is_class = name.starts_with("kind: ") || name.starts_with("GPUs: ");
+    const double least = name == "all" ? kMinOfAll : kMinOfClass;
+    if (request.is_own && (name == "all" || (is_class && one.rows >= kEnough)) &&
+        one.share() < least) {
+      report.exceeded.push_back(
+          fmt::format("{}: rows in their intervals: expected at least {:.0f} %, found {:.1f} %",
+                      name, 100.0 * least, 100.0 * one.share()));
     }
-  }
-  for (const std::string& generation : generations) {
-    const Coverage coverage = coverage_of(report.score, intervals, true, generation);
-    report.notes.push_back(
-        fmt::format("{}: no kernel was measured, {} of {} rows lie in the intervals of such GPUs",
-                    generation, coverage.inside, coverage.rows));
   }
 }
 
@@ -288,9 +290,13 @@ int run_training(const OptionReader& reader, const Request& request,
   } else if (fitting == StepFitting::None) {
     hold_against_budgets(request, seen_budgets(report.score), report);
     const StepIntervals intervals = StepIntervals::load(step_intervals_file());
-    note_unmeasured(intervals, report);
+    report.coverage.emplace_back(
+        "around what is predicted with the constants of the files",
+        coverage_of(
+            report.score.sources,
+            [&](const SourceScore&) -> const StepIntervals& { return intervals; }, true));
     if (request.budgets && request.only.empty()) {
-      hold_against_intervals(request, coverage_of(report.score, intervals, true), report);
+      hold_steps(request, report.coverage.back().second, report);
     }
   }
   if (request.record_intervals) {

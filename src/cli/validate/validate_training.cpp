@@ -74,7 +74,8 @@ void note_lone_halves(const std::vector<LoadedTrainingCase>& cases, TrainingRepo
 
 StepPredictor predictor_of(CasePredictions& predictions, const StepValues& values) {
   return [&predictions, values](const TrainingCase& item, const TrainingRun& run) {
-    return predictions.seconds(item, run, values);
+    const StepTime step = predictions.predict(item, run, values);
+    return PredictedStep{.seconds = step.time.seconds(), .waits_for_host = waits_for_host(step)};
   };
 }
 
@@ -96,18 +97,11 @@ void leave_generations_out(const TrainingValidationRequest& request,
   report.score = score_cases(request, cases, [&](const LoadedTrainingCase& loaded) {
                    return score_case(loaded, predict);
                  }).score;
-  report.intervals.emplace();
-  for (const bool has_experts : {false, true}) {
-    report.intervals->add({.is_measured = true, .has_experts = has_experts}, halves);
-    report.intervals->add({.is_measured = false, .has_experts = has_experts}, report.score);
-  }
-  for (const auto& [generation, coverage] : coverage_by_others(report.score)) {
-    if (coverage.rows > 0) {
-      report.notes.push_back(fmt::format(
-          "{}: {:.1f} % of {} rows lie in the intervals that the other generations give",
-          generation, 100.0 * coverage.share(), coverage.rows));
-    }
-  }
+  report.intervals = StepIntervals::of(halves.sources, report.score.sources);
+  report.coverage = {
+      {"of sources, in those that all others give", coverage_by_other_sources(halves.sources)},
+      {"of generations, in those that the others give",
+       coverage_by_other_generations(report.score.sources)}};
 }
 
 // Fits constants, predicts again, and keeps the score with the constants of the files beside it.

@@ -176,6 +176,33 @@ void add_fits(const TrainingReport& report, Document& document) {
   document.add_detail("fits", std::move(fits));
 }
 
+struct CoverageRow {
+  std::string name;
+  Coverage coverage;
+};
+
+void add_coverage(const TrainingReport& report, Document& document) {
+  Json all = Json::object();
+  for (const auto& [what, coverage] : report.coverage) {
+    std::vector<CoverageRow> rows;
+    for (const auto& [name, one] : coverage) {
+      rows.push_back({name, one});
+    }
+    const Table table = table_of(rows, [](const CoverageRow& row) {
+      return std::vector<Field>{
+          {column("class", "class", Align::Left), Cell::of(row.name)},
+          {column("rows", "rows"), Cell::count(row.coverage.rows)},
+          {column("inside", "inside"),
+           Cell{fmt::format("{:.1f} %", 100.0 * row.coverage.share()), row.coverage.share()}}};
+    });
+    document.add_table(fmt::format("Rows in their intervals of 90 %, {}.", what), table);
+    all[what] = to_json(table);
+  }
+  if (!all.empty()) {
+    document.add_detail("coverage", std::move(all));
+  }
+}
+
 void add_summary(const TrainingReport& report, Document& document) {
   const TrainingScore& score = report.score;
   Json summary = summary_of(score);
@@ -224,6 +251,7 @@ Document document_of(const TrainingReport& report) {
   if (report.with_files) {
     add_fits(report, document);
   }
+  add_coverage(report, document);
   for (const SourceScore& source : score.sources) {
     add_unscored(source, document.notes);
   }

@@ -2,8 +2,10 @@
 // The report of `trainyard validate` on measured training steps.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/training/step_fit.h"
@@ -22,6 +24,8 @@ struct TrainingReport {
   std::vector<std::string> exceeded = {};  // Budgets; one line each.
   // Set where each generation was left out: what follows of intervals.
   std::optional<StepIntervals> intervals = {};
+  // Rows in their intervals by class, each table with what it is of.
+  std::vector<std::pair<std::string, std::map<std::string, Coverage>>> coverage = {};
 };
 
 // Text: sources with their coverage and errors in per cent, exp(|ln ratio|) - 1, their means, and

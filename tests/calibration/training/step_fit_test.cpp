@@ -42,7 +42,7 @@ TEST_CASE("a fit finds the constants that rows show, and leaves the others", "[s
   ampere.gemm = 0.7;  // Nine tenths of what the priors assume.
   for (TrainingCaseRow& row : loaded.rows) {
     if (row.run) {
-      row.run->measured_s = predictions.seconds(loaded.item, *row.run, truth);
+      row.run->measured_s = predictions.predict(loaded.item, *row.run, truth).time.seconds();
     }
   }
   const std::vector<const LoadedTrainingCase*> cases{&loaded};
@@ -64,7 +64,7 @@ TEST_CASE("a fit finds the constants that rows show, and leaves the others", "[s
   REQUIRE(values.rates.generations.at("hopper").gemm == Approx(0.7));
   for (const TrainingCaseRow& row : loaded.rows) {
     if (row.run) {
-      REQUIRE(predictions.seconds(loaded.item, *row.run, values) ==
+      REQUIRE(predictions.predict(loaded.item, *row.run, values).time.seconds() ==
               Approx(row.run->measured_s).epsilon(0.05));
     }
   }

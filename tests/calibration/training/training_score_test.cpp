@@ -47,7 +47,7 @@ LoadedTrainingCase case_of(const std::string& source, TrainingHalf half,
 // Slower by this, whatever the row is.
 StepPredictor times(double factor) {
   return [factor](const TrainingCase& /*item*/, const TrainingRun& run) {
-    return factor * run.measured_s;
+    return PredictedStep{.seconds = factor * run.measured_s};
   };
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("rows that cannot be predicted are listed with the reason", "[training
   const LoadedTrainingCase loaded =
       case_of("s", TrainingHalf::None, {row_with("a", 1.0, false), missing});
   const TrainingScore score =
-      score_of({score_case(loaded, [](const TrainingCase&, const TrainingRun&) -> double {
+      score_of({score_case(loaded, [](const TrainingCase&, const TrainingRun&) -> PredictedStep {
         throw ConfigError("out of memory");
       })});
   REQUIRE(score.with_plan() == 1);
@@ -148,7 +148,9 @@ TEST_CASE("each half is predicted with constants of the other", "[training]") {
       case_of("c", TrainingHalf::None, {row_with("c", 5.0, false)})};
   const StepFit fit = [](std::span<const LoadedTrainingCase* const> fitted) -> StepPredictor {
     const double time = fitted[0]->rows[0].run->measured_s;
-    return [time](const TrainingCase& /*item*/, const TrainingRun& /*run*/) { return time; };
+    return [time](const TrainingCase& /*item*/, const TrainingRun& /*run*/) {
+      return PredictedStep{.seconds = time};
+    };
   };
   const TrainingScore score = out_of_source_score(cases, fit);
   REQUIRE(score.sources.size() == 2);

@@ -76,7 +76,7 @@ TEST_CASE("validate scores steps that are predicted, source by source", "[traini
       request_for({"korthikanti", "simumax"}), [](const LoadedTrainingCase& loaded) {
         const double factor = loaded.item.source == "simumax_b200" ? 2.0 : 1.0;
         return score_case(loaded, [factor](const TrainingCase&, const TrainingRun& run) {
-          return factor * run.measured_s;
+          return PredictedStep{.seconds = factor * run.measured_s};
         });
       });
   const auto json = nlohmann::json::parse(render(report, Format::Json));
@@ -111,8 +111,9 @@ TEST_CASE("each generation is predicted with the rates of the others", "[trainin
       output_of({"--format", "json", "--leave-one-out", "--only", "fms_fsdp"}));
   REQUIRE(json["summary"]["sources_dense"] == 2);
   REQUIRE(json["summary"]["median_error_dense"] != json["with_files"]["median_error_dense"]);
-  REQUIRE(json["summary"]["notes"].dump().find("rows lie in the intervals that the other "
-                                               "generations give") != std::string::npos);
+  const auto& coverage = json["coverage"]["of generations, in those that the others give"];
+  REQUIRE(coverage[0]["class"] == "GPUs: a100");
+  REQUIRE(coverage[0]["rows"] == 6);
 }
 
 TEST_CASE("validate predicts steps by the graph too", "[training]") {

@@ -53,4 +53,15 @@ TEST_CASE("errors of training steps are logarithms for programs", "[training]") 
   REQUIRE(has(csv, "\nlab,a100,1,0,2,0,0,0,1,0.0953"));
 }
 
+TEST_CASE("the report on training steps counts rows in their intervals by class", "[training]") {
+  TrainingReport report = report_of_one();
+  report.coverage = {{"as shown", {{"all", {.rows = 8, .inside = 7}}}}};
+  const std::string text = render(report, Format::Table);
+  REQUIRE(has(text, "# Rows in their intervals of 90 %, as shown."));
+  REQUIRE(has(text, "87.5 %"));
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["coverage"]["as shown"][0]["class"] == "all");
+  REQUIRE(json["coverage"]["as shown"][0]["inside"].get<double>() == 0.875);
+}
+
 }  // namespace trainyard
