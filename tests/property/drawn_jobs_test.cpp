@@ -9,9 +9,10 @@
 //
 // What does not: where messages share links, one that is served sooner may get in the way of one
 // that matters more (anomalies of list scheduling; Graham, SIAM J. Appl. Math. 17, 1969), so that
-// more bandwidth, less latency or fewer bytes may cost time with the flow engine; and NCCL chooses
-// algorithm, protocol and channels for a size by tables, so that twice the bytes may cost less by
-// another choice, never by the same. Of these the share is held, not each case.
+// more bandwidth, less latency or fewer bytes may cost time with the flow engine
+// (docs/models/network.md#better-hardware-that-costs-time); and NCCL chooses algorithm, protocol
+// and channels for a size by tables, so that twice the bytes may cost less by another choice, never
+// by the same. Of these the share is held, not each case.
 //
 // TRAINYARD_DRAWN_JOBS=10000 draws as many, and prints how often each was broken, and the first.
 #include "support/catch.h"
@@ -29,6 +30,7 @@
 #include "collectives/placement/aggregation.h"
 #include "collectives/run/bounds.h"
 #include "collectives/run/run.h"
+#include "parallelism/run/resources.h"
 #include "parallelism/run/step_run.h"
 #include "sim/config_error.h"
 #include "support/drawn_machines.h"
@@ -161,6 +163,35 @@ void look_at_changes(const DrawnCollective& drawn,
   }
 }
 
+// Three of the resources of the cluster, of which one link is one, each twice as good, with the
+// flow engine.
+void look_at_resources(const DrawnCollective& drawn, SimTime time, std::uint64_t seed,
+                       Invariants& invariants) {
+  const Cluster& cluster = drawn.machine.cluster;
+  const std::vector<Resource> resources = resources_of(cluster, {.nccl = false});
+  RandomStream random(seed, "what is made better");
+  const LinkId chosen(static_cast<std::uint32_t>(random.below(cluster.topology.link_count())));
+  Cluster wider = cluster;
+  wider.topology = edited(cluster.topology, {.link = [&](LinkId link, LinkSpec& spec) {
+                            if (link == chosen) {
+                              spec.bandwidth = Bandwidth(2 * spec.bandwidth.bits_per_second());
+                            }
+                          }});
+  for (int look = 0; look < 3; ++look) {
+    const std::size_t which = random.below(resources.size() + 1);
+    const bool is_link = which == resources.size();
+    const Cluster changed =
+        is_link ? wider : scaled({.cluster = cluster, .nccl = {}}, resources[which], 2.0).cluster;
+    const double ratio = run_collective(changed, drawn.job).time / time;
+    const std::string text = fmt::format(
+        "{}: {:.4f} times, {}", is_link ? "a link" : resources[which].key, ratio, drawn.text);
+    invariants.look("flow: a resource twice as good costs no more than 0.1 %", ratio <= 1.001,
+                    text);
+    invariants.look("flow: a resource twice as good costs no more than a twentieth", ratio <= 1.05,
+                    text);
+  }
+}
+
 // Packets of small jobs alone: they are slow.
 void look_at_packets(const DrawnCollective& drawn, const CollectiveResult& bound,
                      Invariants& invariants) {
@@ -191,7 +222,7 @@ void look_at_packets(const DrawnCollective& drawn, const CollectiveResult& bound
                   two.time == one.time && two.network.bytes == one.network.bytes, drawn.text);
 }
 
-void look_at_collective(const DrawnCollective& drawn, Invariants& invariants) {
+void look_at_collective(const DrawnCollective& drawn, std::uint64_t seed, Invariants& invariants) {
   const Cluster& cluster = drawn.machine.cluster;
   const SimTime least =
       CollectiveBounds(cluster, drawn.job.operation, drawn.job.root).at(drawn.job.size).time();
@@ -215,6 +246,9 @@ void look_at_collective(const DrawnCollective& drawn, Invariants& invariants) {
   }
   look_at_packets(drawn, fast, invariants);
   look_at_changes(drawn, {{Fidelity::Analytical, fast}, {Fidelity::Flow, slow}}, invariants);
+  if (slow.time > SimTime()) {
+    look_at_resources(drawn, slow.time, seed, invariants);
+  }
 }
 
 bool is_same_choice(const nccl::CallPlan& a, const nccl::CallPlan& b) {
@@ -226,6 +260,7 @@ bool is_same_choice(const nccl::CallPlan& a, const nccl::CallPlan& b) {
 const std::map<std::string, double> kShares{
     {"flow: more bandwidth is not slower", 0.02},
     {"flow: less latency is not slower", 0.02},
+    {"flow: a resource twice as good costs no more than 0.1 %", 0.02},
     {"flow: twice the bytes are not faster", 0.02},
     {"nccl: twice the bytes are not faster by another choice", 0.1}};
 
@@ -236,7 +271,7 @@ TEST_CASE("what must hold holds for collectives of chance on machines of chance"
   for (std::uint64_t seed = 0; seed < wanted_jobs(60); ++seed) {
     const DrawnCollective drawn = draw_collective(seed);
     INFO(drawn.text);
-    look_at_collective(drawn, invariants);
+    look_at_collective(drawn, seed, invariants);
   }
   invariants.print();
   invariants.require(kShares);

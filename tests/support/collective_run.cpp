@@ -62,6 +62,8 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
   std::vector<bool> under_way(shape.connections, false);
   std::vector<std::deque<Bytes>> held(shape.connections);
   std::vector<std::uint64_t> next(shape.lanes, 0);
+  std::vector<bool> sends(shape.lanes, false);  // With rendezvous: a message has not arrived.
+  std::vector<std::uint32_t> sender(shape.connections, 0);
   SimTime finish;
   while (true) {
     for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
@@ -69,6 +71,11 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
         const Step step = schedule.step(LaneId(lane), next[lane]);
         CHECK(is_message(step.kind), "the naive walk knows messages only");
         if (step.kind == StepKind::Send) {
+          if (shape.rendezvous && sends[lane]) {
+            break;
+          }
+          sends[lane] = true;
+          sender[step.connection] = lane;
           held[step.connection].push_back(chunking.bytes(step.chunks));
         } else if (arrived[step.connection] > 0) {
           --arrived[step.connection];
@@ -93,6 +100,7 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
     ++arrived[arrival->connection];
     awaited[arrival->connection] = false;
     under_way[arrival->connection] = false;
+    sends[sender[arrival->connection]] = false;
   }
 }
 

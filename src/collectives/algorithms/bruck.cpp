@@ -52,7 +52,8 @@ class BruckSchedule : public ChannelSchedule {
       : ChannelSchedule("bruck", operation, options,
                         {.chunks = chunks,
                          .connections = doubling_rounds(rank_count(options)) * rank_count(options),
-                         .entries = entries}),
+                         .entries = entries,
+                         .rendezvous = true}),
         rounds_(doubling_rounds(ranks())),
         upwards_(upwards) {}
 

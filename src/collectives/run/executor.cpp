@@ -70,6 +70,7 @@ void Executor::start() {
   lanes_left_ = lanes;
   last_end_ = simulator_.now();
   std::ranges::fill(next_, 0);
+  last_sends_.assign(schedule_.shape().rendezvous ? lanes : 0, {});
   std::ranges::fill(waiting_since_, simulator_.now());
   for (std::uint32_t lane = 0; lane < lanes; ++lane) {
     advance(lane);
@@ -108,6 +109,32 @@ void Executor::on_event(std::uint64_t token) {
     link.waiting = kNoLane;
     advance(lane);
   }
+  if (schedule_.shape().rendezvous) {
+    end_send(link.sender);
+  }
+}
+
+bool Executor::can_send(std::uint32_t lane, std::uint32_t index) {
+  if (!schedule_.shape().rendezvous) {
+    return true;
+  }
+  LastSend& last = last_sends_[lane];
+  if (!last.has_arrived) {
+    last.is_awaited = true;
+    return false;
+  }
+  last.has_arrived = false;
+  links_[index].sender = lane;
+  return true;
+}
+
+void Executor::end_send(std::uint32_t lane) {
+  LastSend& last = last_sends_[lane];
+  last.has_arrived = true;
+  if (last.is_awaited) {
+    last.is_awaited = false;
+    advance(lane);
+  }
 }
 
 void Executor::run_lane(std::uint32_t lane) {
@@ -127,6 +154,10 @@ void Executor::run_lane(std::uint32_t lane) {
     Link& link = links_[step.connection];
     const Bytes bytes = chunking_.bytes(step.chunks);
     if (step.kind == StepKind::Send) {
+      if (!can_send(lane, step.connection)) {
+        wake_waiters(lane);
+        return;
+      }
       bytes_sent_ += bytes;
       ++messages_sent_;
       send(step.connection, bytes);
@@ -196,10 +227,12 @@ std::optional<std::string> Executor::contract_violation() const {
     if (next_[lane] < schedule_.step_count(LaneId(lane))) {
       const Step step = schedule_.step(LaneId(lane), next_[lane]);
       const ScheduleShape& shape = schedule_.shape();
+      const auto ends = [&] { return schedule_.connection(step.connection); };
       const std::string whom =
           step.kind == StepKind::Wait
               ? fmt::format("lane {}", step.connection)
-              : participant_name(shape, schedule_.connection(step.connection).source);
+              : participant_name(shape,
+                                 step.kind == StepKind::Send ? ends().target : ends().source);
       return fmt::format("{} (lane {}, step {}) still waits for {}; {} of {} lanes ended",
                          participant_name(shape, schedule_.lane_rank(LaneId(lane))), lane,
                          next_[lane], whom, shape.lanes - lanes_left_, shape.lanes);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a schedule over a network: the plain runtime, with nothing but links and latencies.
 //
-// A lane goes through its steps: Send hands the bytes to the connection and goes on, Receive and
-// Reduce wait for the next message, Wait for another lane. Reducing and copying take no time. The
-// state is a step number a lane and a count of arrived messages a connection; nothing is kept of a
-// message that was received.
+// A lane goes through its steps: Send hands the bytes to the connection and goes on (with
+// rendezvous, when the lane's last message has arrived), Receive and Reduce wait for the next
+// message, Wait for another lane. Reducing and copying take no time. The state is a step number a
+// lane and a count of arrived messages a connection; nothing is kept of a message that was
+// received.
 #pragma once
 
 #include <cstdint>
@@ -79,10 +80,20 @@ class Executor final : private EventHandler {
     std::uint32_t waiting = kNoLane;
     // With rendezvous:
     bool under_way = false;
-    bool held = false;  // A message waits for its receiver.
+    bool held = false;               // A message waits for its receiver.
+    std::uint32_t sender = kNoLane;  // The lane of the last message.
     Bytes held_size{};
   };
 
+  // The last message of a lane, with rendezvous.
+  struct LastSend {
+    bool has_arrived = true;
+    bool is_awaited = false;  // The lane waits for that.
+  };
+
+  // Returns whether the lane may send its next message. Otherwise it waits.
+  [[nodiscard]] bool can_send(std::uint32_t lane, std::uint32_t index);
+  void end_send(std::uint32_t lane);
   void send(std::uint32_t index, Bytes size);
   void start_message(std::uint32_t index, Bytes size);
 
@@ -93,6 +104,7 @@ class Executor final : private EventHandler {
   TraceRecorder* trace_;
   std::vector<Link> links_;                // One per connection of the schedule.
   std::vector<std::uint64_t> next_;        // The step that each lane runs next.
+  std::vector<LastSend> last_sends_;       // One per lane, with rendezvous only.
   std::vector<SimTime> waiting_since_;     // One per lane, with a trace only.
   std::vector<TraceTrackId> lane_tracks_;  // The same.
   // For each lane, if the schedule has Wait steps: the lanes that wait for it, in the order in

@@ -144,18 +144,14 @@ TEST_CASE("recursive doubling takes two steps more where ranks are left over") {
 }
 
 TEST_CASE("three ranks take what can be computed by hand") {
+  // In blocks: 3 from rank 0 to 1; 1 from rank 1 to 2 beside 2 from 2 to 1; 2 and 1 back, for which
+  // both wait until they have sent the last; then 3 from rank 1 to 0, when its 2 have arrived.
   const SimTime a = kIdleLatency;
-  SECTION("latency well above the blocks") {
-    const std::int64_t block = 90'090;  // 1 us.
-    const SimTime t = microseconds(1);
-    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Flow) == t * 9 + a * 4);
-    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Analytical) == t * 9 + a * 4);
-  }
-  SECTION("latency well below the blocks") {
-    const std::int64_t block = 90'090'000;  // 1 ms.
-    const SimTime t = milliseconds(1);
-    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Flow) == t * 10 + a * 3);
-    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Analytical) == t * 9 + a * 4);
+  for (const std::int64_t block : {90'090, 90'090'000}) {  // 1 us, and 1 ms.
+    const SimTime t = transfer_time(Bytes(block), kIdleBandwidth);
+    for (const Fidelity fidelity : kDoublingEngines) {
+      REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, fidelity) == t * 10 + a * 4);
+    }
   }
 }
 

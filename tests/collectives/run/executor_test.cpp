@@ -136,6 +136,40 @@ TEST_CASE("a whole ring that waits first ends and is reported") {
   REQUIRE(run.stats.messages == 0);
 }
 
+// Rank 0 sends 90,090 bytes to ranks 1 and 2, which receive or not: 1 us alone on its link, a path
+// 3 us.
+CollectiveRun two_sends(bool rendezvous, bool first_receives) {
+  ScheduleShape shape;
+  shape.algorithm = "hand-made";
+  shape.ranks = 3;
+  shape.rendezvous = rendezvous;
+  shape.chunk_count = 1;
+  shape.lanes = 3;
+  shape.connections = 2;
+  const Step send02{.kind = StepKind::Send, .connection = 1, .chunks = kWhole};
+  const Step receive02{.kind = StepKind::Receive, .connection = 1, .chunks = kWhole};
+  std::vector<StoredSchedule::Lane> lanes{{.rank = RankId(0), .steps = {kSend01, send02}},
+                                          {.rank = RankId(1), .steps = {}},
+                                          {.rank = RankId(2), .steps = {receive02}}};
+  if (first_receives) {
+    lanes[1].steps.push_back(kReceive01);
+  }
+  const StoredSchedule schedule(
+      shape, lanes,
+      {{.source = RankId(0), .target = RankId(1)}, {.source = RankId(0), .target = RankId(2)}});
+  return run_schedule(idle_switch(3), schedule, 90'090_B, Fidelity::Flow);
+}
+
+TEST_CASE("with rendezvous a lane sends one message after the other") {
+  REQUIRE(two_sends(false, true).finish == 2_us + 3_us);
+  REQUIRE(two_sends(true, true).finish == (1_us + 3_us) * 2);
+}
+
+TEST_CASE("a lane that cannot send is reported") {
+  REQUIRE(two_sends(true, false).violation ==
+          "rank 0 (lane 0, step 1) still waits for rank 2; 1 of 3 lanes ended");
+}
+
 TEST_CASE("messages that nobody receives break the contract") {
   REQUIRE(violation_of({{.rank = RankId(0), .steps = {kSend01, kSend01}},
                         {.rank = RankId(1), .steps = {kReceive01}}},
