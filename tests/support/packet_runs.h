@@ -2,9 +2,14 @@
 // Options and runs of the packet engine that tests have in common.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "network/packet/packet_engine.h"
+#include "support/fabrics.h"
 
 namespace trainyard {
 
@@ -31,6 +36,25 @@ namespace trainyard {
   options.retransmission = retransmission;
   options.packets_per_ack = 16;
   return options;
+}
+
+// Islands of three hosts and a switch each. With hosts counted over all islands, the links of host h
+// are 2 h to its switch and 2 h + 1 from there.
+[[nodiscard]] inline TestFabric islands_of(const std::vector<LinkSpec>& links) {
+  TopologyBuilder builder;
+  std::vector<NodeId> hosts;
+  for (const LinkSpec& link : links) {
+    const NodeId hub = add_switch(builder, "switch " + std::to_string(hosts.size() / 3));
+    for (int host = 0; host < 3; ++host) {
+      builder.add_duplex_link(add_host(builder, hosts), hub, link);
+    }
+  }
+  return {.topology = std::move(builder).build(), .hosts = std::move(hosts)};
+}
+
+// The path from one host to another one of its island.
+[[nodiscard]] inline std::array<LinkId, 2> path_on_island(std::uint32_t from, std::uint32_t to) {
+  return {LinkId(2 * from), LinkId(2 * to + 1)};
 }
 
 // All windows in which anything is due.

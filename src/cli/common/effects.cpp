@@ -74,7 +74,7 @@ std::string result_of(const Document& document) {
 
 // Options that never change a result.
 bool is_of_effort(std::string_view name) {
-  return name == "threads" || name == "log-level" || name == "effects";
+  return name == "threads" || name == "log-level" || name == "effects" || name == "fast-forward";
 }
 
 // Returns the values given, as a run has them that writes nothing but its result.

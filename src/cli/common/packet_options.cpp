@@ -93,6 +93,19 @@ double error_rate(const OptionReader& reader) {
 
 }  // namespace
 
+Option fast_forward_option() {
+  return {"fast-forward",
+          "NAME",
+          "with packets: off (the default), or exact: what repeats to the picosecond is not "
+          "simulated again",
+          {.choices = "off|exact", .needs = "fidelity=packet"}};
+}
+
+FastForward read_fast_forward(const OptionReader& reader) {
+  return reader.given("fast-forward") ? static_cast<FastForward>(reader.choice("fast-forward"))
+                                      : FastForward::Off;
+}
+
 Options packet_options() {
   static const std::string markings =
       fmt::format("with packets: thresholds of marking: {}; hpcc is the default of DCQCN",
@@ -126,6 +139,7 @@ Options packet_options() {
         {.choices = retransmissions}},
        {"bit-errors", "RATE",
         "with packets: bit error rate of the links of the fabric, such as 1e-12"},
+       fast_forward_option(),
        {"counters", "FILE", "with packets: write the counters of all ports there, as CSV", kResult},
        {"samples",
         "FILE",
@@ -192,6 +206,7 @@ PacketRequest read_packet_options(const OptionReader& reader) {
   if (reader.given("bit-errors")) {
     packet.bit_error_rate = error_rate(reader);
   }
+  packet.fast_forward = read_fast_forward(reader);
   request.counters_file = output_file(reader, "counters");
   packet.queue_times = request.counters_file.has_value();
   request.samples_file = output_file(reader, "samples");
@@ -252,6 +267,7 @@ std::string describe(const PacketRequest& request) {
          (packet.adaptive ? fmt::format(", switches choose for each {}",
                                         kUnits.at(static_cast<std::size_t>(packet.adaptive->unit)))
                           : "") +
+         (packet.fast_forward == FastForward::Exact ? ", fast-forward exact" : "") +
          (packet.sends_again()
               ? fmt::format(", retransmission {}", row_of(packet.retransmission).name)
               : "") +
@@ -288,6 +304,11 @@ void write_packet_files(const PacketRequest& request, const Topology& topology,
 }
 
 std::string describe(const PacketStats& packets) {
+  const std::string skipped = packets.skipped_hops > 0
+                                  ? fmt::format(" ({:.2f} % of them skipped)",
+                                                100.0 * static_cast<double>(packets.skipped_hops) /
+                                                    static_cast<double>(packets.hops))
+                                  : "";
   const std::string reasons = packets.bit_errors + packets.link_down > 0
                                   ? fmt::format(" ({} by bit errors, {} on failed links)",
                                                 packets.bit_errors, packets.link_down)
@@ -300,10 +321,11 @@ std::string describe(const PacketStats& packets) {
           ? fmt::format("{} sent again, {} timeouts, ", packets.retransmitted, packets.timeouts)
           : "";
   return fmt::format(
-      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped{}, {}{}{}"
+      "{} hops{}, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped{}, "
+      "{}{}{}"
       "at most {} bytes waiting at one port",
-      packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
-      packets.drops, reasons, storms, again,
+      packets.hops, skipped, packets.marks, packets.cnps, packets.pauses,
+      packets.paused_time.microseconds(), packets.drops, reasons, storms, again,
       packets.reordered > 0 ? fmt::format("{} out of order, ", packets.reordered) : "",
       packets.max_queued.count());
 }

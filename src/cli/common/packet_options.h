@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
-// --bit-errors, --fail, --convergence: what the packet engine is told beside the cluster;
+// --bit-errors, --fail, --convergence, --fast-forward: what the packet engine is told beside the cluster;
 // --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 
@@ -28,6 +28,10 @@ struct PacketRequest {
   }
   [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
 };
+
+// --fast-forward.
+[[nodiscard]] Option fast_forward_option();
+[[nodiscard]] FastForward read_fast_forward(const OptionReader& reader);
 
 // For commands that have --fidelity.
 [[nodiscard]] Options packet_options();

@@ -37,6 +37,7 @@ void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const
   tables.engine = nccl ? engine : std::nullopt;
   tables.nccl_version = nccl.value_or(nccl::kNewestVersion);
   tables.shares_network = shares_network;
+  tables.fast_forward = fast_forward;
 }
 
 Option nccl_version_option() {
@@ -161,6 +162,9 @@ Runtime read_runtime(const OptionReader& reader) {
   runtime.shares_network =
       reader.command().find("traffic") != nullptr && reader.word("traffic") == "shared";
   check_sharing(runtime);
+  if (runtime.shares_network && reader.command().find("fast-forward") != nullptr) {
+    runtime.fast_forward = read_fast_forward(reader);
+  }
   return runtime;
 }
 

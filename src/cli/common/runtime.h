@@ -25,8 +25,9 @@ struct Runtime {
   // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
-  bool shares_network = false;          // All groups of a step are on one network at once.
-  std::vector<std::string> notes = {};  // Remarks on the release for readers of results.
+  bool shares_network = false;                  // All groups of a step are on one network at once.
+  FastForward fast_forward = FastForward::Off;  // Of packets on that network.
+  std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
 
   // "nccl", "rccl" or "plain".
   [[nodiscard]] std::string_view name() const {

@@ -16,6 +16,7 @@
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
+#include "cli/common/packet_options.h"
 #include "cli/step/step_convolutional.h"
 #include "cli/step/step_html.h"
 #include "cli/step/step_imported.h"
@@ -107,6 +108,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
     notes.push_back(request.runtime.shares_network
                         ? "collectives run as plain rings, all groups at once on one network"
                         : collectives_note(request, run));
+  }
+  if (run.packets && request.runtime.fast_forward != FastForward::Off) {
+    notes.push_back("packets: " + describe(*run.packets));
   }
   if (const auto note = request.runtime.shares_network ? std::nullopt : sharing_note(run)) {
     notes.push_back(*note);
@@ -275,6 +279,8 @@ int run_step(const OptionReader& reader, std::ostream& out) {
 }  // namespace
 
 Command step_command() {
+  Option fast_forward = fast_forward_option();
+  fast_forward.traits.needs = "traffic=shared fidelity=packet";
   return {
       .name = "step",
       .form = "step",
@@ -303,6 +309,7 @@ Command step_command() {
                     "with graph: alone (the default), each group beside those of its kind; shared, "
                     "every rank is simulated, with all traffic on one network",
                     {.choices = "alone|shared"}},
+                   fast_forward,
                    {"trace", "FILE", "with graph: the time line, for Perfetto or chrome://tracing",
                     kResult}},
            cost_options(),

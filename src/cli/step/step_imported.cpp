@@ -14,6 +14,7 @@
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
 #include "cli/common/options.h"
+#include "cli/common/packet_options.h"
 #include "cli/step/step_request.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "parallelism/trace_import/chakra_trace.h"
@@ -64,6 +65,7 @@ Runtime read_runtime_of(const OptionReader& reader, ImportedFormat format) {
   runtime.shares_network =
       reader.given("traffic") ? reader.word("traffic") == "shared" : !is_analytical;
   check_sharing(runtime);
+  runtime.fast_forward = read_fast_forward(reader);
   return runtime;
 }
 
@@ -180,6 +182,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& 
   }
   if (request.runtime.shares_network) {
     notes.emplace_back("all traffic at once on one network");
+    if (run.packets && request.runtime.fast_forward != FastForward::Off) {
+      notes.push_back("packets: " + describe(*run.packets));
+    }
   } else {
     notes.push_back(fmt::format(
         "collectives and messages each alone on the cluster{}: {} of {} simulated, the others are "

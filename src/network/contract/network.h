@@ -55,9 +55,10 @@ struct LinkUse {
 
 // Counts over all ports and connections of the packet engine together.
 struct PacketStats {
-  std::uint64_t hops = 0;   // Data packets, once for each link that they crossed.
-  std::uint64_t marks = 0;  // ECN: packets that were marked.
-  std::uint64_t cnps = 0;   // Congestion notifications that were sent.
+  std::uint64_t hops = 0;          // Data packets, once for each link that they crossed.
+  std::uint64_t skipped_hops = 0;  // Hops that were not simulated: fast-forward.
+  std::uint64_t marks = 0;         // ECN: packets that were marked.
+  std::uint64_t cnps = 0;          // Congestion notifications that were sent.
   std::uint64_t acks = 0;
   std::uint64_t pauses = 0;       // PFC: XOFF frames that were sent.
   SimTime paused_time;            // Sum over all ports.

@@ -20,6 +20,10 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   if (workers_.size() > 1) {
     pool_ = std::make_unique<ThreadPool>(fabric_.parts());
   }
+  if (options.fast_forward != FastForward::Off) {
+    phases_ = std::make_unique<PacketPhases>(fabric_, senders_, targets_, messages_, watch_,
+                                             workers_, window_);
+  }
   watch_.is_on = fabric_.sizes().stamps > 0 || !options.slow_hosts.empty();
   if (options.watchdog && options.watchdog->action == StormAction::Drop && !options.sends_again()) {
     targets_.lose();
@@ -48,6 +52,10 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
 }
 
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
+  if (phases_) {
+    throw ConfigError(
+        "packet engine: expected no fast-forward where packets are sprayed, found both");
+  }
   CHECK(links.size() == senders_.end(id).hops, "sprayed paths of different lengths");
   if (!row_of(fabric_.options().retransmission).takes_overtaking) {
     throw ConfigError(
@@ -120,7 +128,13 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   if (sampler_.is_due(message.time)) [[unlikely]] {
     sample_before(message.time);
   }
-  const std::uint32_t slot = messages_.add(message);
+  Message ordered = message;
+  ordered.order = messages_.take_order();
+  if (phases_) {
+    phases_->send(id, ordered);
+    return;
+  }
+  const std::uint32_t slot = messages_.add(ordered);
   if (!targets_.expect(id, slot)) {
     messages_.append(senders_.end(id).last, slot);
   }
@@ -142,7 +156,8 @@ std::uint64_t PacketEngine::next_window() const {
   for (const auto& worker : workers_) {
     next = std::min(next, worker->next_window());
   }
-  return next;
+  const Picoseconds time = phases_ ? phases_->next_time() : kNeverTime;
+  return time == kNeverTime ? next : std::min(next, static_cast<std::uint64_t>(time / window_));
 }
 
 Picoseconds PacketEngine::next_border() const {
@@ -157,13 +172,30 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_until(*this, begin_time_);
   }
+  if (phases_) {
+    phases_->begin_window(number);
+  }
   ++windows_;
   run_workers(number);
   begin_time_ += window_;
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_at(*this, begin_time_);
   }
+  const auto before = static_cast<std::ptrdiff_t>(completions.size());
   collect(completions);
+  if (phases_) {
+    phases_->end_window(number, [&](Picoseconds time, const Message& message) {
+      completions.push_back(
+          {.time = time, .order = message.order, .done = message.done, .token = message.token});
+    });
+    if (next_window() == kNeverWindow) {
+      phases_->settle();
+    }
+  }
+  std::sort(completions.begin() + before, completions.end(),
+            [](const Completion& a, const Completion& b) {
+              return a.time != b.time ? a.time < b.time : a.order < b.order;
+            });
 }
 
 void PacketEngine::run_workers(std::uint64_t number) {
@@ -186,7 +218,6 @@ void PacketEngine::run_workers(std::uint64_t number) {
 
 // Collects what was noted in the window, in an order that no way of working through it changes.
 void PacketEngine::collect(std::vector<Completion>& completions) {
-  const auto before = static_cast<std::ptrdiff_t>(completions.size());
   const auto failed_before = static_cast<std::ptrdiff_t>(failures_.size());
   const std::size_t started_before = watch_.is_traced ? starts_->size() : 0;
   for (const auto& worker : workers_) {
@@ -197,6 +228,9 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
                              .order = message.order,
                              .done = message.done,
                              .token = message.token});
+      if (phases_) {
+        static_cast<void>(phases_->take_whole(whole));
+      }
       messages_.remove(whole.slot);
     }
     notes.whole.clear();
@@ -207,10 +241,6 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
       notes.starts.clear();
     }
   }
-  std::sort(completions.begin() + before, completions.end(),
-            [](const Completion& a, const Completion& b) {
-              return a.time != b.time ? a.time < b.time : a.order < b.order;
-            });
   std::sort(failures_.begin() + failed_before, failures_.end());
   if (watch_.is_traced) {
     std::sort(starts_->begin() + static_cast<std::ptrdiff_t>(started_before), starts_->end());

@@ -27,10 +27,12 @@
 #include "network/packet/packet_fabric.h"
 #include "network/packet/packet_messages.h"
 #include "network/packet/packet_options.h"
+#include "network/packet/packet_phases.h"
 #include "network/packet/packet_samples.h"
 #include "network/packet/packet_transport.h"
 #include "network/packet/packet_worker.h"
 #include "network/packet_parts/thread_pool.h"
+#include "sim/check.h"
 #include "sim/event.h"
 #include "sim/ids.h"
 #include "topology/graph/topology.h"
@@ -140,6 +142,7 @@ class PacketEngine {
   // Every start of a packet is added to `starts` from now on: window by window, in order of time,
   // then of the link.
   void trace(std::vector<PacketStart>* starts) {
+    CHECK(!phases_, "starts are traced of packets that are not simulated");
     starts_ = starts;
     watch_.is_on = true;
     watch_.is_traced = true;
@@ -168,6 +171,7 @@ class PacketEngine {
   PacketTargets targets_;
   PacketWatch watch_;
   std::vector<std::unique_ptr<PacketWorker>> workers_;  // One for each part of the fabric.
+  std::unique_ptr<PacketPhases> phases_;                // With fast-forward.
   std::unique_ptr<ThreadPool> pool_;                    // If there are several.
   std::size_t ports_set_up_ = 0;
   Picoseconds window_ = kNeverTime;

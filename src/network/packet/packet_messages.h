@@ -28,7 +28,9 @@ struct PacketMessage {
 
 class PacketMessages {
  public:
-  // The slot of a message that is behind no other one.
+  // The next number in the order of send().
+  [[nodiscard]] std::uint64_t take_order() { return sends_++; }
+  // The slot of a message with its order, which is behind no other one.
   std::uint32_t add(const PacketMessage& message) {
     std::uint32_t slot = free_;
     if (slot == kNoIndex) {
@@ -38,7 +40,6 @@ class PacketMessages {
       free_ = messages_[slot].next;
       messages_[slot] = message;
     }
-    messages_[slot].order = sends_++;
     messages_[slot].next = kNoIndex;
     return slot;
   }
@@ -67,7 +68,8 @@ struct PacketCounts {
   std::uint64_t exact_windows = 0;  // Windows of single switches.
   std::uint64_t acks = 0;
   std::uint64_t cnps = 0;
-  std::uint64_t reordered = 0;  // Packets that came before one with a lower number.
+  std::uint64_t reordered = 0;     // Packets that came before one with a lower number.
+  std::uint64_t skipped_hops = 0;  // Of packet_hops, those that were not simulated.
 
   PacketCounts& operator+=(const PacketCounts& other) {
     messages += other.messages;
@@ -79,6 +81,7 @@ struct PacketCounts {
     acks += other.acks;
     cnps += other.cnps;
     reordered += other.reordered;
+    skipped_hops += other.skipped_hops;
     return *this;
   }
 };
@@ -101,6 +104,8 @@ struct PacketNotes {
   std::vector<Whole> whole;  // Messages whose last byte is at the target at `time`.
   std::vector<PacketFailure> failures;
   std::vector<PacketStart> starts;  // If they are traced.
+  // Ports that drew for a mark, and one of each switch that began to count, if it is asked for.
+  std::vector<std::uint32_t> disturbed;
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms;
 };
 

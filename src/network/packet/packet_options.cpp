@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string_view>
 #include <utility>
 
 #include "network/packet/packet_retransmission.h"
@@ -247,6 +248,28 @@ void check_options(const PacketOptions& options) {
   check_lanes(options);
   check_adaptive(options);
   check_pauses(options);
+  check_fast_forward(options);
+}
+
+void check_fast_forward(const PacketOptions& options) {
+  if (options.fast_forward == FastForward::Off) {
+    return;
+  }
+  const std::array<std::pair<bool, std::string_view>, 9> found{{
+      {options.profile.has_value(), "a control with windows or rates of its own"},
+      {options.sends_again(), "retransmission"},
+      {options.fabric_credits > Bytes(0) || options.server_credits > Bytes(0), "credits"},
+      {options.lanes.has_value(), "several classes of data"},
+      {options.adaptive.has_value(), "switches that choose ports"},
+      {!options.slow_hosts.empty() || options.watchdog, "hosts that pause, or watchdogs"},
+      {!options.failures.empty() || options.bit_error_rate > 0.0, "links that lose packets"},
+      {options.queue_times, "percentiles of queues"},
+      {options.sample_every > SimTime(), "samples"},
+  }};
+  for (const auto& [is_there, what] : found) {
+    expect(!is_there,
+           fmt::format("no fast-forward beside what needs every packet, found {}", what));
+  }
 }
 
 std::vector<std::string_view> ecn_names() {

@@ -48,6 +48,9 @@ enum class EcnPreset : std::uint8_t {
   Nscc,   // ultraethernet/uet-htsim: 30 and 120 kB at 100 Gb/s, 100 %.
 };
 
+// Whether what is known to repeat is simulated again (packet_phases.h).
+enum class FastForward : std::uint8_t { Off, Exact };
+
 // A cable that fails in the middle of the run, known by one of its links.
 struct LinkFailure {
   LinkId link;
@@ -142,6 +145,7 @@ struct PacketOptions {
   // Time after a failure at which connections over it take another one of the paths that are left.
   // Only with retransmission; without a time they stay where they are.
   std::optional<SimTime> convergence = {};
+  FastForward fast_forward = FastForward::Off;
   std::uint64_t seed = 1;
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
   // kMaxPacketThreads. Results are the same with any number.
@@ -185,10 +189,11 @@ void set_control(PacketOptions& options, CongestionControl built_in);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 // Throws ConfigError for options that make no sense, or do not go together: all, those of the
-// control, those of switches that choose ports.
+// control, those of switches that choose ports, and what needs every packet beside fast-forward.
 void check_options(const PacketOptions& options);
 void check_control(const PacketOptions& options);
 void check_adaptive(const PacketOptions& options);
+void check_fast_forward(const PacketOptions& options);
 // The names of EcnPreset, in its order.
 [[nodiscard]] std::vector<std::string_view> ecn_names();
 // The thresholds of a preset that marks, at a port of this rate.

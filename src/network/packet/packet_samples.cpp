@@ -87,6 +87,9 @@ PacketEngine::Counts PacketEngine::counts() const {
   for (const auto& worker : workers_) {
     counts += worker->notes().counts;
   }
+  if (phases_) {
+    counts += phases_->counts();
+  }
   counts.windows = windows_;
   for (const Port& port : fabric_.ports()) {
     counts.packet_hops += port.counters.packets;
@@ -99,6 +102,7 @@ PacketStats PacketEngine::stats() const {
   const PacketLosses::Tally lost = fabric_.losses().tally();
   PacketStats stats;
   stats.hops = counts.packet_hops;
+  stats.skipped_hops = counts.skipped_hops;
   stats.cnps = counts.cnps;
   stats.acks = counts.acks;
   stats.reordered = counts.reordered;

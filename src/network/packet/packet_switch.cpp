@@ -253,6 +253,9 @@ void PacketWorker::visit_stored(const PacketSwitch& node, const Visit& visit) co
 void PacketWorker::count(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
   loads_[number].limit = -1;
+  if (watch_.notes_disturbed) {
+    notes_.disturbed.push_back(node.ports.front());
+  }
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
     if (port.leaving.bytes > 0 && port.leaving.time < begin_time_) {

@@ -38,6 +38,7 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
   if (source == kNoIndex) {
     source = static_cast<std::uint32_t>(sources_.size());
     sources_.emplace_back();
+    port.own_turn = false;  // Until then nobody reads it.
   }
   ends_.push_back({.rate = rate,
                    .path = path.first,

@@ -93,6 +93,16 @@ class PacketSenders {
   // Drops the alarms at the head that are void, so that the next one is something to wait for.
   void settle(PacketNotes& notes);
 
+  // Returns whether no CNP has come.
+  [[nodiscard]] bool is_uncut(std::uint32_t connection) const { return !ends_[connection].was_cut; }
+  // Sets its state to what it is after so many more packets, of messages of so many bytes.
+  void skip(std::uint32_t connection, std::uint32_t packets, std::int64_t bytes,
+            Picoseconds next_start) {
+    SendingEnd& end = ends_[connection];
+    end.sequence += packets;
+    end.sent_bytes += bytes;
+    end.next_start = next_start;
+  }
   [[nodiscard]] std::size_t count() const { return ends_.size(); }
   [[nodiscard]] const SendingEnd& end(std::uint32_t connection) const { return ends_[connection]; }
   // Returns the payload of messages that have left, and of the one that leaves.
@@ -210,6 +220,12 @@ class PacketTargets {
   [[nodiscard]] Packet grant_packet(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] PacketGrants& grants() { return grants_; }
 
+  // So many more packets have come, up to the end of a message.
+  void skip(std::uint32_t connection, std::uint32_t packets) {
+    if (can_lose_) {
+      ends_[connection].expected += packets;
+    }
+  }
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return ends_[connection].cnps;
   }

@@ -385,6 +385,9 @@ void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
   if (packet.has(Packet::kMarked)) {
     return;
   }
+  if (watch_.notes_disturbed) [[unlikely]] {
+    notes_.disturbed.push_back(static_cast<std::uint32_t>(&port - ports_.data()));
+  }
   port.random += 0x9E3779B97F4A7C15;  // The step of splitmix64.
   const auto draw = static_cast<std::uint32_t>(mix64(port.random) >> 32);
   if (fabric_.marker(port.marker).marks(Bytes(behind), draw)) {

@@ -41,7 +41,11 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
   number_ = static_cast<std::uint64_t>(begin / window);
   end_time_ = static_cast<Picoseconds>(number_ + 1) * window;
   calendar_.reset(number_);
-  add_ports();
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    if (ports_[index].part == part_) {
+      add_port(ports_[index], index, begin_time_);
+    }
+  }
   const std::vector<Due> under_way = arrivals_.items();
   arrivals_.reset(number_);
   for (const Due& due : under_way) {
@@ -49,25 +53,47 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
   }
 }
 
-void PacketWorker::add_ports() {
-  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
-    Port& port = ports_[index];
-    if (port.part != part_) {
-      continue;
+// Everything before `begin` has been done.
+void PacketWorker::add_port(Port& port, std::uint32_t index, Picoseconds begin) {
+  port.due = kNeverWindow;
+  port.visited = kNeverWindow;
+  if (port.grants != kNoIndex) {
+    targets_.grants().noted(port.grants) = kNeverTime;
+  }
+  schedule(port, index);
+  if (port.leaving.bytes > 0 && port.leaving.time >= begin) {
+    add_port_to_calendar(port, index, port.leaving.time);
+  }
+  if (port.credits != kNoIndex) {
+    for (const LinkCredits::Return& back : credits_[port.credits].returns) {
+      add_port_to_calendar(port, index, back.time);
     }
-    port.due = kNeverWindow;
-    port.visited = kNeverWindow;
-    if (port.grants != kNoIndex) {
-      targets_.grants().noted(port.grants) = kNeverTime;
+  }
+}
+
+void PacketWorker::begin_at(Picoseconds window, std::uint64_t number) {
+  look_up();
+  window_ = window;
+  number_ = number;
+  begin_time_ = static_cast<Picoseconds>(number) * window;
+  end_time_ = begin_time_ + window;
+  calendar_.reset(number);
+  arrivals_.reset(number);
+}
+
+// What links of one part bring is before what comes from others: it was sent earlier.
+void PacketWorker::absorb(Workers others, std::span<const std::uint32_t> ports, Picoseconds begin) {
+  for (const Due& due : others[part_]->arrivals_.items()) {
+    arrivals_.add(window_of(due.time), due);
+  }
+  for (const auto& other : others) {
+    for (const Due& due : other->outboxes_[other->filled_].to[part_]) {
+      arrivals_.add(window_of(due.time), due);
     }
-    schedule(port, index);
-    if (port.leaving.bytes > 0 && port.leaving.time >= begin_time_) {
-      add_port_to_calendar(port, index, port.leaving.time);
-    }
-    if (port.credits != kNoIndex) {
-      for (const LinkCredits::Return& back : credits_[port.credits].returns) {
-        add_port_to_calendar(port, index, back.time);
-      }
+  }
+  for (const std::uint32_t index : ports) {
+    if (ports_[index].part == part_) {
+      add_port(ports_[index], index, begin);
     }
   }
 }

@@ -46,6 +46,7 @@ enum class DueKind : std::uint8_t {
 struct PacketWatch {
   bool is_on = false;                        // Something of what follows, or HPCC.
   bool is_traced = false;                    // Starts are noted.
+  bool notes_disturbed = false;              // PacketNotes::disturbed.
   std::vector<QueueTimes> queue_times = {};  // Indexed by port, if asked for.
 };
 
@@ -58,6 +59,12 @@ class alignas(64) PacketWorker {
   void look_up();
   // Windows of another length, from `begin` on: everything that is due is put down anew.
   void start_over(Picoseconds window, Picoseconds begin);
+  // An empty one begins with the window `number`, whatever other workers have for its ports.
+  void begin_at(Picoseconds window, std::uint64_t number);
+  // Takes over what is under way by these ports, which several workers, one for each part, have
+  // worked for up to the time `begin`: that of a window that this one has not begun.
+  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
+  void absorb(Workers others, std::span<const std::uint32_t> ports, Picoseconds begin);
   // Puts the port into the calendar for the window in which it can next begin a packet that it has.
   void schedule(std::uint32_t index) { schedule(ports_[index], index); }
 
@@ -67,7 +74,6 @@ class alignas(64) PacketWorker {
   [[nodiscard]] std::size_t due(std::uint64_t number) const;
   // Works through this window. Nothing must be due in an earlier one. Each of several workers takes
   // what all have sent to it in the round before; rounds are numbered one after the other.
-  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
   void run(std::uint64_t number, Workers workers, std::uint64_t round);
 
   [[nodiscard]] PacketNotes& notes() { return notes_; }
@@ -91,7 +97,7 @@ class alignas(64) PacketWorker {
   // packet_worker.cpp
   void cross(std::uint32_t part, const Due& due);
   void put_afar(const Port& port, const Due& due);
-  void add_ports();
+  void add_port(Port& port, std::uint32_t index, Picoseconds begin);
 
   // packet_window.cpp
   [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;

@@ -10,9 +10,10 @@
 
 namespace trainyard {
 
-SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity)
+SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity,
+                             const PacketOptions& packet)
     : routing(cluster.topology, cluster.routing),
-      engine(make_network(fidelity, simulator, routing)) {
+      engine(make_network(fidelity, simulator, routing, packet)) {
   CHECK(fidelity != Fidelity::Analytical, "an engine in which messages contend");
 }
 

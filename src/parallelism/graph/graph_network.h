@@ -18,6 +18,7 @@
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
 #include "network/contract/network.h"
+#include "network/packet/packet_options.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "sim/simulator.h"
 #include "topology/cluster/cluster.h"
@@ -28,7 +29,8 @@ namespace trainyard {
 // The network of a cluster, for the traffic of one graph or of several at once.
 struct SharedNetwork {
   // Does not take Fidelity::Analytical. The arguments must outlive this.
-  SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity);
+  SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity,
+                const PacketOptions& packet = roce_options());
 
   Routing routing;
   std::unique_ptr<Network> engine;

@@ -62,9 +62,14 @@ void GraphOnCluster::with_traffic(const std::function<void(Simulator&, GraphTraf
     use(simulator, traffic);
     return;
   }
-  SharedNetwork network(simulator, cluster_, tables_.fidelity);
+  PacketOptions packet = roce_options();
+  packet.fast_forward = tables_.fast_forward;
+  SharedNetwork network(simulator, cluster_, tables_.fidelity, packet);
   NetworkTraffic traffic(simulator, cluster_, network);
   use(simulator, traffic);
+  if (tables_.fidelity == Fidelity::Packet) {
+    packets_ = network.engine->stats().packets;
+  }
 }
 
 GraphedRun GraphOnCluster::run(const OperationGraph& graph, const GraphRunOptions& options,
@@ -78,6 +83,7 @@ GraphedRun GraphOnCluster::run(const OperationGraph& graph, const GraphRunOption
   run.busiest = busiest_of(run.ranks);
   run.calls = times_->calls();
   run.simulated = times_->simulated();
+  run.packets = packets_;
   run.beyond_profile.assign(times_->beyond_profile().begin(), times_->beyond_profile().end());
   return run;
 }

@@ -12,6 +12,7 @@
 
 #include "nccl/timing/profile.h"
 #include "network/contract/network.h"
+#include "network/packet/packet_options.h"
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/graph/graph_runner.h"
@@ -58,6 +59,7 @@ struct StepTables {
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
   // `nccl`. With at most kMaxUnfoldedRanks.
   bool shares_network = false;
+  FastForward fast_forward = FastForward::Off;  // Of packets on that network.
   nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
 };
 
@@ -70,6 +72,7 @@ struct GraphedRun {
   // equal ones. Zero where all are on one network.
   std::size_t calls = 0;
   std::size_t simulated = 0;
+  std::optional<PacketStats> packets = {};  // Counts of packets on one network.
   // Names what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
 };
@@ -108,11 +111,14 @@ class GraphOnCluster {
   [[nodiscard]] GraphedRun run(const OperationGraph& graph, const GraphRunOptions& options,
                                std::string_view name);
   [[nodiscard]] ClusterTimes& times() { return *times_; }
+  // Returns the counts of the last traffic on one network, if it was of packets.
+  [[nodiscard]] const std::optional<PacketStats>& packets() const { return packets_; }
 
  private:
   const Cluster& cluster_;
   const StepTables& tables_;
   std::optional<ClusterTimes> times_;
+  std::optional<PacketStats> packets_;
 };
 
 }  // namespace trainyard

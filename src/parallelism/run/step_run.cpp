@@ -181,6 +181,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
                           run.plan, software, job.rates);
   run.calls = times.calls();
   run.simulated = times.simulated();
+  run.packets = runner.packets();
   run.min_share = times.min_share();
   run.beyond_profile.assign(times.beyond_profile().begin(), times.beyond_profile().end());
   return run;

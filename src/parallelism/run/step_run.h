@@ -38,6 +38,7 @@ struct StepRun {
   // equal ones.
   std::size_t calls = 0;
   std::size_t simulated = 0;
+  std::optional<PacketStats> packets = {};  // Counts of packets on one network.
   // The least share of its rate that a group, or a message between stages, has beside those of its
   // kind.
   double min_share = 1.0;

@@ -214,7 +214,7 @@ TEST_CASE("every option is a result, an effort, or looked at", "[effects]") {
     const std::vector<Command> own = command.parts.empty() ? std::vector{command} : command.parts;
     commands.insert(commands.end(), own.begin(), own.end());
   }
-  const Idle efforts{"threads", "log-level"};
+  const Idle efforts{"threads", "log-level", "fast-forward"};
   std::size_t looked_at = 0;
   std::size_t results = 0;
   for (const Command& command : commands) {

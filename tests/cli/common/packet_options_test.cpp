@@ -31,6 +31,18 @@ TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
   REQUIRE(read_options({"--control", "none"}).options.ecn == EcnPreset::Off);
 }
 
+TEST_CASE("fast-forward is off unless it is asked for, and goes with what it can repeat", "[cli]") {
+  REQUIRE(read_options({}).options.fast_forward == FastForward::Off);
+  const PacketRequest exact = read_options({"--fast-forward", "exact"});
+  REQUIRE(exact.options.fast_forward == FastForward::Exact);
+  REQUIRE(describe(exact) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, fast-forward exact");
+  const PacketRequest refused = read_options({"--fast-forward", "exact", "--control", "swift"});
+  REQUIRE_THROWS_AS(check_options(refused.options), ConfigError);
+  REQUIRE(describe(PacketStats{.hops = 8, .skipped_hops = 6})
+              .starts_with("8 hops (75.00 % of them skipped), 0 marked"));
+}
+
 TEST_CASE("a transport gives all that the other options do not", "[cli]") {
   const PacketRequest shipped = read_options({"--transport", "default"});
   REQUIRE(describe(shipped) ==

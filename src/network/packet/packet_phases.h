@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact fast-forward: what has been seen of packets is told again instead of being simulated.
+//
+// A phase is what happens on a set of ports from a time at which they are quiet (nothing waits and
+// nothing is under way) to the next such time: the messages that are sent over them. Phases that
+// come to use the same port, or ports of one switch with a buffer, are one phase from then on, so
+// that phases never influence each other. Packets know no clock but that of their phase: times are
+// sums of integers, and what else ports and connections hold is the same whenever they are quiet,
+// as long as no packet found a queue at which it might be marked, no connection was ever slowed
+// down by a CNP, and no switch had to count its buffer. So two phases in which the same messages
+// are sent after the same times over ports that are alike do the same, to the picosecond
+// (packet_story.h says what is compared; the order of links is, as it decides about ties).
+//
+// The first such phase is simulated, and its story written down as it goes. Others are told by it:
+// nothing is simulated, and messages are complete when the story says, as long as all that is sent
+// is in the story and nothing is missing from it. A phase may begin at the same time as the one
+// that it is told by; the story is always ahead, as windows are worked through before they are
+// told. Once a phase departs from its story, and no other story has all that was sent, it is
+// simulated from its beginning to the present, beside all others, whose ports are different ones;
+// from then on it is simulated as usual. What it has said until then stays true: in a window
+// nothing completes that depends on what is sent after it. Counters of a phase that was told are
+// brought up to date when it is over or nothing is left to happen.
+//
+// All is decided between windows from what is the same with any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "network/packet/packet_fabric.h"
+#include "network/packet/packet_messages.h"
+#include "network/packet/packet_transport.h"
+#include "network/packet/packet_worker.h"
+#include "network/packet_parts/packet_story.h"
+
+namespace trainyard {
+
+class PacketPhases {
+ public:
+  using Workers = std::vector<std::unique_ptr<PacketWorker>>;
+  // Tells of a message that is complete at a time.
+  using Tell = std::function<void(Picoseconds, const PacketMessage&)>;
+
+  // All are those of the engine; `window` is the length of its windows at any time.
+  PacketPhases(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
+               PacketMessages& messages, PacketWatch& watch, Workers& workers,
+               const Picoseconds& window);
+
+  // A message is sent, with its order.
+  void send(std::uint32_t connection, const PacketMessage& message);
+  // The time from which on something is to be decided or told; kNeverTime if there is none.
+  [[nodiscard]] Picoseconds next_time() const {
+    return waits_.empty() ? kNeverTime : waits_.top().time;
+  }
+  // Before and after the workers work through a window, in which they may have nothing to do.
+  void begin_window(std::uint64_t number);
+  void end_window(std::uint64_t number, const Tell& news);
+  // A message was completed by simulation. Whether that is news.
+  [[nodiscard]] bool take_whole(const PacketNotes::Whole& whole);
+  // Nothing is left to happen: all counters are brought up to date.
+  void settle();
+
+  // Counts of what was not simulated.
+  [[nodiscard]] const PacketCounts& counts() const { return counts_; }
+
+ private:
+  enum class Way : std::uint8_t { Undecided, Told, Simulated };
+  struct Entry {
+    PacketMessage message;
+    std::uint32_t connection;
+    bool is_done = false;
+  };
+  struct Phase {
+    std::uint64_t serial = 0;
+    Way way = Way::Undecided;
+    // No story can be told of it: something that is not in stories matters.
+    bool is_spoiled = false;
+    Picoseconds begin = 0;
+    std::uint32_t story = kNoIndex;         // By which it is told, or that is told by others.
+    std::unique_ptr<PacketStory> own = {};  // Once it is written, until others are told by it.
+    std::vector<Entry> entries = {};
+    std::uint32_t left = 0;  // Messages that are not complete.
+    std::vector<std::uint32_t> ports = {};
+    std::vector<std::uint32_t> nodes = {};
+    std::vector<std::uint32_t> connections = {};
+    StoryMatch match = {};
+    std::size_t next_end = 0;
+    std::size_t noted_ends = 0;  // Of its own story, which those told by it know.
+    // After settle(): when it is quiet, and ports and connections as they were.
+    bool is_settled = false;
+    Picoseconds quiet = 0;
+    std::vector<PacketStory::PlaceChange> places_before = {};
+    std::vector<Picoseconds> starts_before = {};
+  };
+  // What a phase takes of a port: the tally that it found.
+  struct Claim {
+    std::uint32_t phase = kNoIndex;
+    PortTally before = {};
+  };
+  // Where a connection belongs.
+  struct Line {
+    std::vector<std::uint32_t> path = {};   // Ports of the path and of the way back.
+    std::vector<std::uint32_t> ports = {};  // Each once,
+    std::vector<std::uint32_t> nodes = {};  // and their switches.
+    std::uint32_t number = 0;               // In the phase of its first port,
+    std::uint64_t serial = kNeverWindow;    // if that is this one.
+  };
+  struct Wait {
+    Picoseconds time;
+    std::uint64_t serial;
+    std::uint32_t phase;
+    friend auto operator<=>(const Wait&, const Wait&) = default;
+  };
+  // packet_phases.cpp
+  [[nodiscard]] Line& line_of(std::uint32_t connection);
+  [[nodiscard]] std::uint32_t phase_for(const Line& line, Picoseconds time);
+  [[nodiscard]] std::uint32_t add_phase(Picoseconds begin);
+  [[nodiscard]] std::uint32_t merge(std::uint32_t first, std::uint32_t second, Picoseconds time);
+  void take_over(std::uint32_t first, std::uint32_t second);
+  // Ends by the order of their messages.
+  using Ends = std::vector<std::pair<std::uint64_t, PacketStory::End>>;
+  void take_ends(const Phase& phase, Ends& ends);
+  static void sort_entries(Phase& phase);
+  void write(std::uint32_t number, Ends ends);
+  void claim(std::uint32_t number, std::uint32_t connection);
+  [[nodiscard]] bool is_plain(std::uint32_t connection) const;
+  void add(std::uint32_t number, const Entry& entry);
+  void spoil(std::uint32_t number, Picoseconds now);
+  void wait(std::uint32_t number, Picoseconds time) {
+    waits_.push({.time = time, .serial = phases_[number].serial, .phase = number});
+  }
+  void take_due(Picoseconds until);
+  void note_ends();
+  void tell(std::uint32_t number, Picoseconds until, const Tell& news);
+
+  void collect_disturbed(Picoseconds now);
+  [[nodiscard]] static bool has_story(const Phase& phase) {
+    return !phase.is_spoiled && (phase.way == Way::Simulated || phase.own);
+  }
+  [[nodiscard]] PacketStory& story_of(Phase& phase) {
+    return phase.way == Way::Simulated ? *stories_[phase.story] : *phase.own;
+  }
+
+  // packet_phase_stories.cpp
+  [[nodiscard]] bool is_told(std::uint32_t number, Picoseconds until);
+  [[nodiscard]] bool find_story(std::uint32_t number, Picoseconds until);
+  void stop_reading(std::uint32_t number);
+  void begin_story(std::uint32_t number);
+  void forget_story(std::uint32_t number, Picoseconds now);
+  void post(const Entry& entry, const Workers& workers);
+  void simulate(std::uint32_t number);
+  void catch_up(std::uint32_t number, std::uint64_t until, const Tell* news);
+  [[nodiscard]] Picoseconds done_until(Picoseconds time) const;
+  [[nodiscard]] std::optional<Picoseconds> quiet_time(const Phase& phase) const;
+  [[nodiscard]] bool is_over(std::uint32_t number, Picoseconds time);
+
+  // packet_phase_ends.cpp
+  void finish(std::uint32_t number);
+  void write_end(Phase& phase, PacketStory& story) const;
+  const PacketStory& ended_story(std::uint32_t number);
+  void release(std::uint32_t number);
+  void change(Phase& phase, const PacketStory& story);
+  void count(Phase& phase, std::int64_t sign);
+  void settle_one(std::uint32_t number);
+  void undo(Phase& phase);
+  void unsettle(Picoseconds time);
+
+  PacketFabric& fabric_;
+  PacketSenders& senders_;
+  PacketTargets& targets_;
+  PacketMessages& messages_;
+  PacketWatch& watch_;
+  Workers& workers_;
+  const Picoseconds& window_;
+  const std::uint32_t packets_per_ack_;
+
+  std::deque<Phase> phases_;
+  std::vector<std::uint32_t> unused_;         // Of these.
+  std::vector<Claim> claims_;                 // Indexed by port.
+  std::vector<std::uint32_t> node_claims_;    // Indexed by switch.
+  std::vector<Line> lines_;                   // Indexed by connection.
+  std::vector<std::uint32_t> connection_of_;  // By slot, of messages that are simulated.
+  std::vector<std::unique_ptr<PacketStory>> stories_;
+  std::vector<std::vector<std::uint32_t>> readers_;  // Phases by the story that they are told by.
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_key_;  // Stories.
+  std::priority_queue<Wait, std::vector<Wait>, std::greater<>> waits_;
+  std::vector<std::uint32_t> due_;      // Phases to look at in this window.
+  std::vector<std::uint32_t> written_;  // Phases whose stories have new ends.
+  std::vector<std::uint32_t> settled_;
+  std::size_t stored_ = 0;  // Messages in stories.
+  std::uint64_t serials_ = 0;
+  PacketCounts counts_;
+};
+
+}  // namespace trainyard
