@@ -20,9 +20,9 @@
 namespace trainyard::nccl {
 namespace {
 
-// Where each channel has a queue of its own, the host takes so many times as long for it: eight A100
-// of one process take 1.63 us for each channel more, whatever the operation (NCCL 2.10.3, six tables
-// of Azure ND A100 v4), and launch.per_channel says 0.24.
+// Where each channel has a queue of its own, the host takes so many times as long for it: eight
+// A100 of one process take 1.63 us for each channel more, whatever the operation (NCCL 2.10.3, five
+// tables of Azure ND A100 v4), and launch.per_channel says 0.24.
 constexpr int kQueueCost = 7;
 
 // A host that only just keeps up with its GPU makes it wait now and then, so that the two take a

@@ -51,6 +51,7 @@ struct SendPart {
   Bandwidth rate;     // Rate of a whole block.
   SimTime cost;       // Cost of a chunk.
   SimTime host = {};  // Time of a message in the proxy of either end.
+  SimTime turn = {};  // Time that a chunk waits for that of each other connection.
 
   // Returns how long so many of them, side by side in a block, take for their first or last chunk.
   [[nodiscard]] SimTime one_chunk(std::int64_t pairs) const {
@@ -124,7 +125,7 @@ class Blocks {
     for (const std::vector<PointToPointBatch>& of_channel : batches_) {
       SimTime time;
       for (std::size_t batch = 0; batch < of_channel.size(); ++batch) {
-        const SimTime turn = far.host * (2 * std::max<std::int64_t>(0, connections_[batch] - 1));
+        const SimTime turn = far.turn * std::max<std::int64_t>(0, connections_[batch] - 1);
         time += time_of(of_channel[batch], near, far, turn);
       }
       longest = std::max(longest, time);
@@ -200,6 +201,10 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
   if (far.parts > 0) {
     node = node_network();
     far.host = network(node->wire.sender.nic).host_cost;
+    // An exchange of two ranks on two nodes also represents the kernels of DeepEP and HybridEP,
+    // which send without proxies (parallelism/walk).
+    const bool is_pair = operation == Operation::AllToAll && communicator.ranks == 2;
+    far.turn = is_pair ? SimTime(0) : far.host * 2;
   }
   const Rounds rounds = rounds_of(communicator, environment, operation, near, far);
   const Blocks blocks(communicator, environment, rounds);
