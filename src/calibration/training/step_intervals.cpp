@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <set>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -16,81 +16,87 @@
 namespace trainyard {
 namespace {
 
-// Groups that those of the neighbouring kind count as, together, as with collectives.
+// Sources that those of the neighbouring kind count as, together, as with collectives.
 constexpr double kNeighbour = 2.0;
 // Share of a step from which on its launches decide about it; with a thousandth to a twentieth the
 // bands move by a hundredth.
 constexpr double kHostShare = 0.01;
 
 struct KindRow {
-  std::string_view generation;
-  std::string_view model;
+  std::string_view key;
   std::string_view title;
   PredictionKind kind;
 };
-constexpr std::array<KindRow, 6> kKinds{
-    {{"measured", "dense", "dense", {true, false, false}},
-     {"measured", "dense_host", "dense, waits for launches", {true, false, true}},
-     {"measured", "experts", "with experts", {true, true, false}},
-     {"measured", "experts_host", "with experts, waits for launches", {true, true, true}},
-     {"unmeasured", "dense", "dense, GPUs not measured", {false, false, false}},
-     {"unmeasured", "experts", "with experts, GPUs not measured", {false, true, false}}}};
+constexpr std::array<KindRow, 5> kKinds{
+    {{"dense", "dense", {true, false, false}},
+     {"dense_host", "dense, waits for launches", {true, false, true}},
+     {"experts", "with experts", {true, true, false}},
+     {"experts_host", "with experts, waits for launches", {true, true, true}},
+     {"unmeasured", "GPUs not measured", {false, false, false}}}};
 
-PredictionKind kind_of(const ScoredStep& step, bool is_measured) {
-  return {.is_measured = is_measured,
-          .has_experts = step.has_experts,
-          .waits_for_host = is_measured && step.waits_for_host};
-}
-
-// The kind that is nearest: of the same models with other launches, or of other models.
+// The kind of the same models with other launches.
 PredictionKind neighbour_of(PredictionKind kind) {
-  bool& flipped = kind.is_measured ? kind.waits_for_host : kind.has_experts;
-  flipped = !flipped;
+  kind.waits_for_host = !kind.waits_for_host;
   return kind;
 }
 
-// Sources with steps of a kind, by what is off together.
-struct SourceGroup {
-  std::vector<std::vector<double>> sources;
-};
-
-std::vector<SourceGroup> groups_of(std::span<const SourceScore> sources, PredictionKind kind) {
-  std::map<std::string, SourceGroup> groups;
+// Surprises of each source with steps of that kind.
+std::vector<std::vector<double>> surprises_of(std::span<const SourceScore> sources,
+                                              PredictionKind kind) {
+  std::vector<std::vector<double>> all;
   for (const SourceScore& source : sources) {
     std::vector<double> surprises;
     for (const ScoredStep& step : source.steps) {
-      if (kind_of(step, kind.is_measured) == kind) {
+      if (kind_of(kind.is_measured, step.has_experts, step.waits_for_host) == kind) {
         surprises.push_back(-step.log_error());
       }
     }
     if (!surprises.empty()) {
-      groups[kind.is_measured ? source.name + " " + source.generation : source.generation]
-          .sources.push_back(std::move(surprises));
+      all.push_back(std::move(surprises));
     }
-  }
-  std::vector<SourceGroup> all;
-  for (auto& [name, group] : groups) {
-    all.push_back(std::move(group));
   }
   return all;
 }
 
-// All groups weigh the same, `total` together.
-void add_errors(const std::vector<SourceGroup>& groups, double total, bool both_ways,
+// Sources weigh the same, `total` together.
+void add_errors(const std::vector<std::vector<double>>& sources, double total, bool both_ways,
                 std::vector<WeightedError>& errors) {
-  for (const SourceGroup& group : groups) {
-    for (const std::vector<double>& source : group.sources) {
-      const double weight = total / static_cast<double>(groups.size()) /
-                            static_cast<double>(group.sources.size()) /
-                            static_cast<double>(source.size());
-      for (const double surprise : source) {
-        errors.push_back({.surprise = surprise, .weight = weight});
-        if (both_ways) {
-          errors.push_back({.surprise = -surprise, .weight = weight});
-        }
+  for (const std::vector<double>& source : sources) {
+    const double weight =
+        total / static_cast<double>(sources.size()) / static_cast<double>(source.size());
+    for (const double surprise : source) {
+      errors.push_back({.surprise = surprise, .weight = weight});
+      if (both_ways) {
+        errors.push_back({.surprise = -surprise, .weight = weight});
       }
     }
   }
+}
+
+TimeBand band_beside(const std::vector<std::vector<double>>& own,
+                     const std::vector<std::vector<double>>& neighbours) {
+  std::vector<WeightedError> errors;
+  add_errors(own, static_cast<double>(own.size()), false, errors);
+  add_errors(neighbours, kNeighbour, false, errors);
+  return band_of(std::move(errors));
+}
+
+// The band of the generation of GPUs that is furthest off, as wide in both directions.
+TimeBand band_of_furthest(std::span<const SourceScore> left_out) {
+  std::map<std::string, std::vector<SourceScore>> generations;
+  for (const SourceScore& source : left_out) {
+    generations[source.generation].push_back(source);
+  }
+  TimeBand widest;
+  for (const auto& [generation, sources] : generations) {
+    std::vector<WeightedError> errors;
+    add_errors(surprises_of(sources, {.is_measured = false}), 1.0, true, errors);
+    const TimeBand band = errors.empty() ? TimeBand() : band_of(std::move(errors));
+    if (band.high > widest.high) {
+      widest = band;
+    }
+  }
+  return widest;
 }
 
 std::vector<SourceScore> without(std::span<const SourceScore> sources,
@@ -106,48 +112,36 @@ bool waits_for_host(const StepTime& step) {
   return step.parts[StepPart::Host].real_picoseconds() >= kHostShare * step.time.real_picoseconds();
 }
 
+PredictionKind kind_of(bool is_measured, bool has_experts, bool waits_for_host) {
+  return {.is_measured = is_measured,
+          .has_experts = is_measured && has_experts,
+          .waits_for_host = is_measured && waits_for_host};
+}
+
 StepIntervals StepIntervals::of(std::span<const SourceScore> halves,
                                 std::span<const SourceScore> left_out) {
   StepIntervals intervals;
   for (const KindRow& row : kKinds) {
     const std::span<const SourceScore> sources = row.kind.is_measured ? halves : left_out;
-    const std::vector<SourceGroup> own = groups_of(sources, row.kind);
+    const std::vector<std::vector<double>> own = surprises_of(sources, row.kind);
     if (own.empty()) {
       continue;
     }
-    std::vector<WeightedError> errors;
-    add_errors(own, static_cast<double>(own.size()), !row.kind.is_measured, errors);
-    TimeBand counted;
-    for (const SourceGroup& group : own) {
-      counted.systems += group.sources.size();
-      for (const std::vector<double>& source : group.sources) {
-        counted.rows += source.size();
-      }
-    }
-    add_errors(groups_of(sources, neighbour_of(row.kind)), kNeighbour, !row.kind.is_measured,
-               errors);
-    const TimeBand band = band_of(std::move(errors));
-    counted.low = band.low;
-    counted.high = band.high;
-    intervals.bands_[row.kind] = counted;
+    TimeBand band = row.kind.is_measured
+                        ? band_beside(own, surprises_of(sources, neighbour_of(row.kind)))
+                        : band_of_furthest(sources);
+    band.systems = own.size();
+    band.rows = std::accumulate(own.begin(), own.end(), std::size_t{0},
+                                [](std::size_t sum, const auto& of) { return sum + of.size(); });
+    intervals.bands_[row.kind] = band;
   }
   return intervals;
 }
 
 void StepIntervals::fields(Fields& fields) {
-  for (const std::string_view generation : {"measured", "unmeasured"}) {
-    const auto rows = [&](Fields& inner, std::map<PredictionKind, TimeBand>& bands) {
-      for (const KindRow& row : kKinds) {
-        if (row.generation == generation) {
-          inner.required(row.model, bands[row.kind], Group{band_fields},
-                         row.kind.waits_for_host ? "Models of this kind, waiting for launches."
-                                                 : "Models of this kind.");
-        }
-      }
-    };
-    fields.required(generation, bands_, Group{rows},
-                    generation == "measured" ? "Generations of GPUs with rates of their own."
-                                             : "Generations with the mean of the others' rates.");
+  for (const KindRow& row : kKinds) {
+    fields.required(row.key, bands_[row.kind], Group{band_fields},
+                    fmt::format("Steps of this kind: {}.", row.title));
   }
 }
 
@@ -164,17 +158,12 @@ std::string StepIntervals::to_yaml() const {
   std::string text =
       "# What was measured over what was predicted of training steps: nine in ten lie between low\n"
       "# and high (docs/accuracy/intervals.md). Measured generations: of sources that no constant\n"
-      "# was fitted to. Others: of each generation with the mean of the others' rates.\n"
+      "# was fitted to. Others: of the generation that is furthest off with the others' rates.\n"
       "# Written by trainyard validate --cases validation/cases/training --leave-one-out\n"
       "# --record-intervals.\n";
-  std::string_view before;
   for (const KindRow& row : kKinds) {
-    if (row.generation != before) {
-      text += fmt::format("{}:\n", row.generation);
-      before = row.generation;
-    }
     if (const auto band = bands_.find(row.kind); band != bands_.end()) {
-      text += fmt::format("  {}: {}\n", row.model, band->second.to_yaml());
+      text += fmt::format("{}: {}\n", row.key, band->second.to_yaml());
     }
   }
   return text;
@@ -186,7 +175,8 @@ std::map<std::string, Coverage> coverage_of(std::span<const SourceScore> sources
   for (const SourceScore& source : sources) {
     const StepIntervals& bands = intervals(source);
     for (const ScoredStep& step : source.steps) {
-      const PredictionKind kind = kind_of(step, is_measured && source.is_measured);
+      const PredictionKind kind =
+          kind_of(is_measured && source.is_measured, step.has_experts, step.waits_for_host);
       if (!bands.has(kind)) {
         continue;
       }

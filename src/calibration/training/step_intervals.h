@@ -3,9 +3,10 @@
 // constant was fitted to, and of generations of GPUs whose rates were taken from the others
 // (docs/accuracy/intervals.md).
 //
-// Steps of one source are off together, so that a source weighs the same however many rows it has;
-// steps of a GPU that nobody measured are off by its generation, which then weighs the same however
-// many sources it has. A kind of step has few of either, so that its neighbour counts as two more.
+// Steps of one source are off together, so that a source weighs the same however many rows it has.
+// A kind of step has few sources, so that those of its neighbour count as two more. Steps of a GPU
+// that nobody measured are off by its generation. There are fewer than ten, of which nine in ten
+// are all but none: the band is that of the one that is furthest off.
 #pragma once
 
 #include <filesystem>
@@ -25,13 +26,16 @@ namespace trainyard {
 
 // A kind of prediction: how far it may be off depends on these.
 struct PredictionKind {
-  bool is_measured = true;   // Kernels of the generation of its GPUs were measured.
+  bool is_measured = true;  // Kernels of the generation of its GPUs were measured.
+  // Below, never set of GPUs that nobody measured: the generation is less certain than these.
   bool has_experts = false;  // The model has experts.
   // The step waits for launches, at a pace that the processor of the server sets, which no cluster
-  // names. Of GPUs that nobody measured the generation is less certain: never set there.
+  // names.
   bool waits_for_host = false;
   friend auto operator<=>(const PredictionKind&, const PredictionKind&) = default;
 };
+
+[[nodiscard]] PredictionKind kind_of(bool is_measured, bool has_experts, bool waits_for_host);
 
 // Whether the GPUs wait for launches for at least a hundredth of the step.
 [[nodiscard]] bool waits_for_host(const StepTime& step);

@@ -14,7 +14,9 @@
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/explain/explain_runs.h"
+#include "cli/step/step_convolutional.h"
 #include "cli/step/step_imported.h"
+#include "cli/step/step_recommender.h"
 #include "cli/step/step_request.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "parallelism/traffic/link_traffic.h"
@@ -115,6 +117,19 @@ void add_attention_variants(const StepToExplain& step, std::vector<SettingVarian
   }
 }
 
+// Adds what no run of a step has.
+void add_general_limits(const StepRequest& request, const std::vector<std::string>& beyond_profile,
+                        std::vector<std::string>& limits) {
+  if (!request.runtime.shares_network) {
+    limits.emplace_back("congestion, PFC and ECN between groups, and traffic of other jobs");
+  }
+  limits.emplace_back("loading of data, checkpoints, failures and restarts, garbage collection");
+  limits.emplace_back("clocks of GPUs that fall under power and heat, beyond the measured rates");
+  for (const std::string& beyond : beyond_profile) {
+    limits.push_back("the profile of NCCL was not fitted to " + beyond);
+  }
+}
+
 std::vector<std::string> limits_of(const StepRequest& request, const StepRun& run) {
   std::vector<std::string> limits;
   if (!request.runtime.shares_network) {
@@ -131,16 +146,9 @@ std::vector<std::string> limits_of(const StepRequest& request, const StepRun& ru
   if (run.plan.offload.any()) {
     limits.emplace_back("copies to and from the host are not counted on links");
   }
-  if (!request.runtime.shares_network) {
-    limits.emplace_back("congestion, PFC and ECN between groups, and traffic of other jobs");
-  }
-  limits.emplace_back("loading of data, checkpoints, failures and restarts, garbage collection");
-  limits.emplace_back("clocks of GPUs that fall under power and heat, beyond the measured rates");
   limits.emplace_back(
       "the spread between ranks is a share of the step, not a resource: it follows the others");
-  for (const std::string& beyond : run.beyond_profile) {
-    limits.push_back("the profile of NCCL was not fitted to " + beyond);
-  }
+  add_general_limits(request, run.beyond_profile, limits);
   return limits;
 }
 
@@ -185,18 +193,65 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   return made;
 }
 
+// The same of a workload that has no closed forms.
+RunExplanation explain_lowered(const StepRequest& request, const LoweredJob& job,
+                               unsigned threads) {
+  const Cluster& cluster = job.machine.cluster;
+  const LoweredRun run = job.run(job.machine);
+  RunExplanation made;
+  made.factor = kExplainFactor;
+  made.header = {fmt::format("Explained by Trainyard: a step of {} on {}, {} GPUs, runtime {}",
+                             job.name, cluster.name, run.gpus(), request.runtime.name())};
+  made.times =
+      explain_times({.machine = job.machine,
+                     .resources = resources_of(
+                         cluster, {.nccl = request.runtime.nccl.has_value(), .compute = true}),
+                     .labels = {{.label = "step", .how = ""}},
+                     .threads = threads},
+                    [&](const MachineModel& machine) {
+                      return std::vector<SimTime>{job.run(machine).step.time};
+                    });
+  std::vector<SettingVariant> variants;
+  for (const auto& setting : job.settings) {
+    variants.push_back({.what = setting.first, .run = [&job, &setting] {
+                          const LoweredRun other = setting.second(job.machine);
+                          return other.fits() ? std::optional(other.step.time) : std::nullopt;
+                        }});
+  }
+  add_settings(variants, threads, made.times.front());
+  if (const auto traffic =
+          counted_traffic(request, cluster, run.graph, job.machine.nccl, job.part_name)) {
+    add_links(cluster, *traffic, made.times.front());
+    made.notes.emplace_back(
+        "busiest links: all groups of the step counted on the ways that their calls take");
+  } else {
+    made.notes.push_back(
+        fmt::format("links are not counted for more than {} GPUs", kMaxCountedRanks));
+  }
+  add_general_limits(request, run.beyond_profile, made.limits);
+  made.notes.emplace_back("nothing has a price here: improvements are in order of their effect");
+  add_part_notes(cluster, request.inputs, made.notes);
+  return made;
+}
+
 int run_explain_step(const OptionReader& reader, std::ostream& out) {
   if (imported_format(reader)) {
     throw ConfigError(
         "explain: expected a workload in YAML, found one of another tool, whose times are given");
   }
-  const StepRequest request = read_step_request(reader);
+  const bool has_images = is_of_kind(reader, "convolutional");
+  const bool has_tables = is_of_kind(reader, "recommender");
+  const StepRequest request = has_images   ? read_graph_request(reader, "a convolutional network")
+                              : has_tables ? read_graph_request(reader, "a recommendation model")
+                                           : read_step_request(reader);
   const unsigned threads = read_threads(reader);
   spdlog::logger log = make_logger(reader);
-  write_output(
-      request.output,
-      render(with_effects(reader, document_of(explain(request, threads, log))), request.format),
-      out);
+  const RunExplanation made =
+      has_images   ? explain_lowered(request, convolutional_job(request, log), threads)
+      : has_tables ? explain_lowered(request, recommender_job(request, log), threads)
+                   : explain(request, threads, log);
+  write_output(request.output, render(with_effects(reader, document_of(made)), request.format),
+               out);
   return 0;
 }
 

@@ -170,9 +170,8 @@ std::optional<RunCounts> counts_of_run(const StepRequest& request, const Cluster
 
 void add_interval(const Workload& workload, const StepRun& run, bool is_measured,
                   StepReport& report) {
-  const PredictionKind kind{.is_measured = is_measured,
-                            .has_experts = has_experts(workload.model),
-                            .waits_for_host = is_measured && waits_for_host(run.step)};
+  const PredictionKind kind =
+      kind_of(is_measured, has_experts(workload.model), waits_for_host(run.step));
   const SimTime time = run.step.time;
   // All that is computed, at the peak.
   const SimTime bound(std::llround(static_cast<double>(time.picoseconds()) * report.hfu()));

@@ -5,8 +5,12 @@
 #include <ostream>
 
 #include "cli/common/options.h"
+#include "cli/step/step_request.h"
 
 namespace trainyard {
+
+// The inputs that the request of such a workload names.
+[[nodiscard]] LoweredJob convolutional_job(const StepRequest& request, spdlog::logger& log);
 
 [[nodiscard]] int run_convolutional_step(const OptionReader& reader, std::ostream& out);
 

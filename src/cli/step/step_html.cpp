@@ -22,9 +22,10 @@ namespace {
 // About 8 bytes each in the page.
 constexpr std::size_t kMaxSpans = 300'000;
 
+using PartName = std::string_view (*)(StepPart part);
+
 // Calls and messages of the graph, those that are alike in one line.
-HtmlTable calls_of(const StepGraphRun& graph) {
-  const OperationGraph& of = graph.lowered.graph;
+HtmlTable calls_of(const OperationGraph& of, const GraphResult& result, PartName part_name) {
   struct Sum {
     std::size_t count = 0;
     SimTime total;
@@ -47,8 +48,8 @@ HtmlTable calls_of(const StepGraphRun& graph) {
     } else {
       continue;
     }
-    Sum& sum = sums[{std::string(to_string(operation.part)), what, ranks, size}];
-    const GraphTiming timing = graph.run.timings[index];
+    Sum& sum = sums[{std::string(part_name(operation.part)), what, ranks, size}];
+    const GraphTiming timing = result.timings[index];
     ++sum.count;
     sum.total += timing.end - timing.start;
     sum.longest = std::max(sum.longest, timing.end - timing.start);
@@ -75,25 +76,43 @@ HtmlTable calls_of(const StepGraphRun& graph) {
           .table = std::move(table)};
 }
 
+std::string operations_note(const OperationGraph& of) {
+  const std::size_t folded = static_cast<std::size_t>(of.ranks()) / of.present().size();
+  return fmt::format("{} operations{}.", of.operations().size(),
+                     folded > 1 ? fmt::format(" on {} ranks, each for {} that do the same",
+                                              of.present().size(), folded)
+                                : "");
+}
+
+void add_note(const std::string& note, HtmlTimeline& timeline) {
+  timeline.note = timeline.note.empty() ? note : note + " " + timeline.note + ".";
+}
+
 void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
   TraceRecorder recorder;
   record_step(graph, recorder);
   html.timeline = html_timeline(recorder, kMaxSpans);
   const OperationGraph& of = graph.lowered.graph;
-  const std::size_t folded = static_cast<std::size_t>(of.ranks()) / of.present().size();
-  std::string note = fmt::format(
-      "{} operations{}.", of.operations().size(),
-      folded > 1
-          ? fmt::format(" on {} ranks, each for {} that do the same", of.present().size(), folded)
-          : "");
+  std::string note = operations_note(of);
   if (!is_of_run) {
     note += fmt::format(
         " The figures above are by closed forms, which have no timeline; this one is by --method "
         "graph, whose step takes {}.",
         short_time(graph.step.time));
   }
-  html.timeline.note = html.timeline.note.empty() ? note : note + " " + html.timeline.note + ".";
-  html.tables.insert(html.tables.begin(), calls_of(graph));
+  add_note(note, html.timeline);
+  html.tables.insert(html.tables.begin(), calls_of(of, graph.run, to_string));
+}
+
+void add_links(const Cluster& cluster, const std::vector<LinkTraffic>& traffic, SimTime time,
+               HtmlReport& html) {
+  html.links = html_links(cluster.topology, traffic, time);
+  html.links.note =
+      traffic.empty()
+          ? "Nothing crosses a link."
+          : "Share of the step in which links are busy at their full rate, all groups counted "
+            "with their bytes of a step as rings and messages on their routes; the busiest link "
+            "of each pair and kind. Strips of a server are its own links, by kind.";
 }
 
 void add_timeline(const StepRequest& request, const Inputs& inputs, const StepRun& run,
@@ -127,15 +146,27 @@ HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const Ste
   if (run.servers) {
     html.links.note = "Links are not counted for parameter servers.";
   } else if (traffic) {
-    html.links = html_links(cluster.topology, *traffic, run.step.time);
-    html.links.note =
-        traffic->empty()
-            ? "Nothing crosses a link."
-            : "Share of the step in which links are busy at their full rate, all groups counted "
-              "with their bytes of a step as rings and messages on their routes; the busiest link "
-              "of each pair and kind. Strips of a server are its own links, by kind.";
+    add_links(cluster, *traffic, run.step.time, html);
     html.links.note +=
         run.plan.offload.any() ? " Copies to and from the host are not counted." : "";
+  } else {
+    html.links.note = fmt::format("Links are not counted for more than {} GPUs.", kMaxCountedRanks);
+  }
+  return html;
+}
+
+HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job, const LoweredRun& run,
+                        const Document& document) {
+  HtmlReport html = html_page(document);
+  TraceRecorder recorder;
+  record_graph(run.graph, run.result, recorder);
+  html.timeline = html_timeline(recorder, kMaxSpans);
+  add_note(operations_note(run.graph), html.timeline);
+  html.tables.insert(html.tables.begin(), calls_of(run.graph, run.result, job.part_name));
+  const Cluster& cluster = job.machine.cluster;
+  if (const auto traffic =
+          counted_traffic(request, cluster, run.graph, job.machine.nccl, job.part_name)) {
+    add_links(cluster, *traffic, run.step.time, html);
   } else {
     html.links.note = fmt::format("Links are not counted for more than {} GPUs.", kMaxCountedRanks);
   }

@@ -16,4 +16,8 @@ struct Document;
                                    const std::optional<std::vector<LinkTraffic>>& traffic,
                                    const Document& document);
 
+// The same of a workload that has no closed forms.
+[[nodiscard]] HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job,
+                                      const LoweredRun& run, const Document& document);
+
 }  // namespace trainyard

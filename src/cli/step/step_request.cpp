@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibration/training/step_intervals.h"
 #include "cli/common/common.h"
 #include "cli/common/long_run_display.h"
 #include "parallelism/graph/graph_link_traffic.h"
@@ -88,7 +89,7 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
 }
 
 StepRequest read_graph_request(const OptionReader& reader, std::string_view what) {
-  for (const std::string_view name : {"model", "memory", "report", "costs", "prices"}) {
+  for (const std::string_view name : {"model", "memory", "costs", "prices"}) {
     if (reader.given(name)) {
       throw ConfigError(
           fmt::format("--{}: expected a workload of a transformer, found one of {}", name, what));
@@ -175,6 +176,22 @@ std::vector<std::string> unmeasured_notes(const GpuRates& rates, const Cluster& 
   return notes;
 }
 
+std::optional<TimeInterval> unmeasured_interval(const StepRequest& request, SimTime time,
+                                                double mfu, std::string_view operators,
+                                                std::vector<std::string>& notes) {
+  if (request.slow_rank || request.jitter.has_any()) {
+    return std::nullopt;
+  }
+  notes.push_back(
+      fmt::format("nine measured steps in ten of transformers were within such bounds, of "
+                  "generations of GPUs that took the shares of the others; no kernel of {} was "
+                  "measured",
+                  operators));
+  const StepIntervals intervals = StepIntervals::load(step_intervals_file());
+  return bounded(around(time, intervals.band({.is_measured = false})), time,
+                 SimTime(std::llround(time.real_picoseconds() * mfu)));
+}
+
 RunInputs step_run_inputs(const StepRequest& request, const Cluster& cluster) {
   RunInputs made = inputs_of_run(cluster, request.inputs);
   if (request.runtime.nccl) {
@@ -221,10 +238,16 @@ std::optional<std::vector<LinkTraffic>> counted_traffic(const StepRequest& reque
                            inputs.machine.software, call_runtime(request, inputs.machine.nccl));
 }
 
+std::optional<std::vector<LinkTraffic>> counted_traffic(
+    const StepRequest& request, const Cluster& cluster, const OperationGraph& graph,
+    const nccl::Profile& profile, const std::function<std::string_view(StepPart)>& purpose) {
+  return graph_link_traffic(cluster, graph, call_runtime(request, profile), purpose);
+}
+
 std::vector<TierVolume> volumes_of(const StepRequest& request, const Cluster& cluster,
                                    const OperationGraph& graph, const nccl::Profile& profile,
                                    const std::function<std::string_view(StepPart)>& purpose) {
-  const auto traffic = graph_link_traffic(cluster, graph, call_runtime(request, profile), purpose);
+  const auto traffic = counted_traffic(request, cluster, graph, profile, purpose);
   return traffic ? tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic)
                  : std::vector<TierVolume>();
 }

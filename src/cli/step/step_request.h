@@ -10,8 +10,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "calibration/fit/time_band.h"
 #include "cli/common/cost_options.h"
 #include "cli/common/effects.h"
 #include "cli/common/html_output.h"
@@ -83,6 +85,13 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 [[nodiscard]] std::vector<std::string> unmeasured_notes(const GpuRates& rates,
                                                         const Cluster& cluster);
 
+// The interval of a step of whose operators nobody measured a kernel on any GPU, no faster than its
+// operations (the share `mfu` of the peak), with a note; none of a step with a slow rank or jitter.
+[[nodiscard]] std::optional<TimeInterval> unmeasured_interval(const StepRequest& request,
+                                                              SimTime time, double mfu,
+                                                              std::string_view operators,
+                                                              std::vector<std::string>& notes);
+
 // Writes the time line of a graph, if the request names a file for it.
 void write_trace(const StepRequest& request, const OperationGraph& graph,
                  const GraphResult& result);
@@ -97,10 +106,25 @@ void write_trace(const StepRequest& request, const OperationGraph& graph,
     const StepRequest& request, const Cluster& cluster, const OperationGraph& graph,
     const nccl::Profile& profile, const std::function<std::string_view(StepPart)>& purpose);
 
+// The same of such a graph, link by link; nothing where it is not counted.
+[[nodiscard]] std::optional<std::vector<LinkTraffic>> counted_traffic(
+    const StepRequest& request, const Cluster& cluster, const OperationGraph& graph,
+    const nccl::Profile& profile, const std::function<std::string_view(StepPart)>& purpose);
+
 // Returns what a run did that simulated so many collectives and messages and has so many operations
 // in its graph; nothing where all traffic is on an engine.
 [[nodiscard]] std::optional<RunCounts> counts_of(const StepRequest& request, const Cluster& cluster,
                                                  std::size_t simulated, std::size_t operations);
+
+// A workload that has no closed forms: what is run of it, on a machine that may be another one.
+struct LoweredJob {
+  using Run = std::function<LoweredRun(const MachineModel& machine)>;
+  std::string name = {};  // Name of the workload.
+  MachineModel machine;
+  Run run;
+  std::string_view (*part_name)(StepPart part) = nullptr;
+  std::vector<std::pair<std::string, Run>> settings = {};  // With another setting each.
+};
 
 // Returns what the report says first, but for what the workload alone has.
 [[nodiscard]] StepSetup setup_of(const StepRequest& request, const Cluster& cluster,

@@ -52,12 +52,27 @@ constexpr double kScoreBytesBackward = 12.0;
 constexpr double kEagerScoreBytesForward = kScoreBytesForward + 33.0;
 constexpr double kEagerScoreBytesBackward = kScoreBytesBackward + 35.0;
 
-// In 32 bits nothing is cast, and `fused` counts each operator by itself.
-double score_bytes(const ComputeRates& rates, const AttentionShape& shape, double fused,
-                   double eager) {
-  const bool is_eager =
-      rates.element_bytes == 2 && !has_softmax_kernel(shape.sequences * shape.heads);
-  return is_eager ? eager : fused;
+// In 32 bits there is no such kernel either, and nothing is cast: scale (8), mask (9), softmax (8)
+// and dropout (9); backward 9, 12, 9 and 8. Halves, as elements are counted in 16 bits.
+constexpr double kWideScoreBytesForward = 34.0 / 2.0;
+constexpr double kWideScoreBytesBackward = 38.0 / 2.0;
+
+struct ScoreBytes {
+  double fused;
+  double eager;
+  double wide;
+};
+constexpr ScoreBytes kForwardScores{kScoreBytesForward, kEagerScoreBytesForward,
+                                    kWideScoreBytesForward};
+constexpr ScoreBytes kBackwardScores{kScoreBytesBackward, kEagerScoreBytesBackward,
+                                     kWideScoreBytesBackward};
+
+double score_bytes(const ComputeRates& rates, const AttentionShape& shape,
+                   const ScoreBytes& bytes) {
+  if (has_softmax_kernel(shape.sequences * shape.heads, rates.element_bytes)) {
+    return bytes.fused;
+  }
+  return rates.element_bytes == 2 ? bytes.eager : bytes.wide;
 }
 
 SimTime seconds_up(double value) {
@@ -156,8 +171,7 @@ SimTime OperatorTimes::attention_forward(const AttentionShape& shape) const {
                  rate) +
          time_of({.m = shape.queries, .n = shape.value_size, .k = shape.keys, .count = count},
                  rate) +
-         score_traffic(shape,
-                       score_bytes(rates_, shape, kScoreBytesForward, kEagerScoreBytesForward));
+         score_traffic(shape, score_bytes(rates_, shape, kForwardScores));
 }
 
 SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
@@ -168,10 +182,8 @@ SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
   }
   // Two gradients for each product.
   const SimTime forward =
-      attention_forward(shape) -
-      score_traffic(shape, score_bytes(rates_, shape, kScoreBytesForward, kEagerScoreBytesForward));
-  return forward * 2 + score_traffic(shape, score_bytes(rates_, shape, kScoreBytesBackward,
-                                                        kEagerScoreBytesBackward));
+      attention_forward(shape) - score_traffic(shape, score_bytes(rates_, shape, kForwardScores));
+  return forward * 2 + score_traffic(shape, score_bytes(rates_, shape, kBackwardScores));
 }
 
 double OperatorTimes::in_elements(double bytes) const {

@@ -23,8 +23,10 @@ double load_of(const StepJob& job, const ModelUnit& unit) {
   return layer.experts ? fullest_rank(job.loads, unit.layer, *layer.experts, job.plan.expert) : 1.0;
 }
 
-// Five kernels instead of one, over the 40 of a layer (host_launches.cpp).
+// Five kernels instead of one, over the 40 of a layer (host_launches.cpp); three where nothing is
+// cast.
 constexpr double kEagerSoftmaxLaunches = 4.0 / 40.0;
+constexpr double kWideSoftmaxLaunches = 2.0 / 40.0;
 
 void add_layer_work(const StepJob& job, const OperatorTimes& operators, const ModelUnit& unit,
                     UnitWork& work) {
@@ -41,8 +43,11 @@ void add_layer_work(const StepJob& job, const OperatorTimes& operators, const Mo
     rates.host_layer = scaled(rates.host_layer, 1.0 + adapter_launches(job.model, layer));
   }
   const std::int64_t heads = layer.attention.heads() / job.plan.tensor;
-  if (!job.rates.has_fused_attention && !has_softmax_kernel(job.plan.micro_batch * heads)) {
-    rates.host_layer = scaled(rates.host_layer, 1.0 + kEagerSoftmaxLaunches);
+  const int element_bytes = job.rates.element_bytes;
+  if (!job.rates.has_fused_attention &&
+      !has_softmax_kernel(job.plan.micro_batch * heads, element_bytes)) {
+    rates.host_layer = scaled(rates.host_layer, 1.0 + (element_bytes == 2 ? kEagerSoftmaxLaunches
+                                                                          : kWideSoftmaxLaunches));
   }
   work.forward_host = forward_launches(rates, job.software, layer, work.calls);
   work.backward_host =

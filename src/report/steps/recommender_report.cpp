@@ -62,7 +62,7 @@ void add_recommender_figures(const RecommenderReport& report, Document& document
                          .mfu = report.mfu(),
                          .peak = run.peak,
                          .convention = "3 x forward, without look-ups"};
-  add_step_time(run.step.time, std::nullopt, TimeUnit::Milliseconds, document);
+  add_step_time(run.step.time, report.interval, TimeUnit::Milliseconds, document);
   add_lowered_figures("samples", report.samples_per_second(), flops, run, document);
 }
 

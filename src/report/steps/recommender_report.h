@@ -2,9 +2,11 @@
 // The prediction of a recommendation model's step as a document.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calibration/fit/time_band.h"
 #include "parallelism/run/recommender_run.h"
 #include "parallelism/run/tier_volumes.h"
 #include "report/formats/document.h"
@@ -16,7 +18,8 @@ struct RecommenderReport {
   StepSetup setup;
   const RecommenderWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const RecommenderRun* run = nullptr;
-  std::vector<TierVolume> volumes = {};  // Bytes on links, by tier; empty: not counted.
+  std::optional<TimeInterval> interval = {};  // The 90 % interval around the time of the step.
+  std::vector<TierVolume> volumes = {};       // Bytes on links, by tier; empty: not counted.
   std::vector<std::string> notes = {};
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.

@@ -71,16 +71,19 @@ TEST_CASE("a step waits for launches from a hundredth of its time on", "[trainin
   REQUIRE(waits_for_host(step));
 }
 
-TEST_CASE("every generation of GPUs weighs the same where none was measured", "[training]") {
-  // Of forty sources of H100 none is off; the one of TPUs is, which is half of all.
-  std::vector<SourceScore> sources{source("t", "tpu", {1.4})};
-  for (int index = 0; index < 40; ++index) {
-    sources.push_back(source("h" + std::to_string(index), "h100", {1.0}));
-  }
+TEST_CASE("where no GPU was measured, the generation furthest off says how far", "[training]") {
+  // Nine in ten rows of H100 are within 1.2, of TPUs, whose sources weigh the same, within 1.4.
+  std::vector<double> many(1000, 1.1);
+  std::vector<double> hopper(90, 1.2);
+  hopper.insert(hopper.end(), 10, 3.0);
+  const std::vector<SourceScore> sources{source("t", "tpu", {1.4}), source("u", "tpu", many),
+                                         source("h", "h100", hopper, true, true)};
   const StepIntervals intervals = StepIntervals::of({}, sources);
   REQUIRE(intervals.band(kOther).high == Approx(1.4));
   REQUIRE(intervals.band(kOther).low == Approx(1.0 / 1.4));  // The next may be off the other way.
-  REQUIRE(intervals.band(kOther).systems == 41);
+  REQUIRE(intervals.band(kOther).systems == 3);
+  REQUIRE(intervals.band(kOther).rows == 1101);
+  REQUIRE(kind_of(false, true, true) == kOther);
 }
 
 TEST_CASE("a generation is covered by the intervals of the others", "[training]") {

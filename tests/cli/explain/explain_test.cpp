@@ -92,6 +92,25 @@ TEST_CASE("improvements of a step are in order, and settings are among them", "[
   REQUIRE(has_setting);
 }
 
+// Convolutions are products of matrices, look-ups are reads: with all rates higher and all costs
+// shorter by a factor, the step is.
+TEST_CASE("networks and recommendation models are explained as other steps are", "[explain-step]") {
+  const auto images = explained_step(
+      {"--cluster", "dgx-1", "--workload", "resnet-50", "--set", "overlap.data=false"});
+  const auto of_images = elasticities_step(images);
+  REQUIRE(of_images.at("flops") > 0.2);
+  REQUIRE(of_images.at("gpu_memory") > 0.1);
+  REQUIRE(images["times"][0]["all_at_once"]["elasticity"].get<double>() ==
+          Approx(1.0).margin(0.01));
+  REQUIRE(images["times"][0]["improvements"].dump().find("overlap.data: true") !=
+          std::string::npos);
+  REQUIRE(!images["times"][0]["links"].empty());
+  const auto tables = explained_step({"--cluster", "dgx-h100", "--workload", "dlrm-dcnv2"});
+  REQUIRE(elasticities_step(tables).at("nvlink") > 0.0);
+  REQUIRE(tables["times"][0]["all_at_once"]["elasticity"].get<double>() ==
+          Approx(1.0).margin(0.01));
+}
+
 TEST_CASE("explain refuses what belongs to the step", "[explain-step]") {
   REQUIRE(
       refusal_of_step({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--trace", "x.json"}) ==

@@ -8,6 +8,8 @@
 
 #include "cli/common/commands.h"
 #include "cli/common/log.h"
+#include "cli/step/step_convolutional.h"
+#include "cli/step/step_recommender.h"
 #include "report/steps/step_report.h"
 
 namespace trainyard {
@@ -42,6 +44,27 @@ TEST_CASE("the page of a step has its parts, a timeline, links and tables", "[st
     REQUIRE(says_so == (std::string(method) == "closed-forms"));
     REQUIRE(!html.links.units.empty());
     REQUIRE(html.tables.size() == 3);
+    REQUIRE(html.tables[0].title == "Collectives and messages");
+    REQUIRE(!html.tables[0].table.rows().empty());
+  }
+}
+
+TEST_CASE("the page of a workload without closed forms has the same", "[step-html]") {
+  for (const char* const workload : {"resnet-50", "dlrm-dcnv2"}) {
+    INFO(workload);
+    const std::vector<std::string> arguments{"--cluster", "dgx-h100",   "--nodes",
+                                             "1",         "--workload", workload};
+    const OptionReader reader = parse_options(step_command(), arguments);
+    const StepRequest request = read_graph_request(reader, "it");
+    spdlog::logger log = make_logger(reader);
+    const bool has_images = std::string(workload) == "resnet-50";
+    const LoweredJob job =
+        has_images ? convolutional_job(request, log) : recommender_job(request, log);
+    const LoweredRun run = job.run(job.machine);
+    const HtmlReport html = lowered_html(request, job, run, {.heading = {"H"}});
+    REQUIRE(!html.timeline.tracks.empty());
+    REQUIRE(html.timeline.note.find("operations") != std::string::npos);
+    REQUIRE(!html.links.units.empty());
     REQUIRE(html.tables[0].title == "Collectives and messages");
     REQUIRE(!html.tables[0].table.rows().empty());
   }

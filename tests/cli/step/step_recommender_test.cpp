@@ -67,12 +67,17 @@ TEST_CASE("the time line of a recommendation model has its streams", "[recommend
   }
 }
 
+TEST_CASE("a recommendation model has an interval", "[recommender]") {
+  const auto json = nlohmann::json::parse(output_of({"--format", "json"}));
+  REQUIRE(json["step_time_low_s"].get<double>() < json["step_time_s"].get<double>());
+  REQUIRE(json["step_time_high_s"].get<double>() > json["step_time_s"].get<double>());
+  const auto noisy = nlohmann::json::parse(output_of({"--format", "json", "--slow-rank", "2=1.5"}));
+  REQUIRE(noisy["step_time_low_s"].is_null());
+}
+
 TEST_CASE("options that a recommendation model has no use for are refused", "[recommender]") {
-  for (const char* const option : {"memory", "report"}) {
-    REQUIRE(error_of({std::string("--") + option, "x"}) ==
-            std::string("--") + option +
-                ": expected a workload of a transformer, found one of a recommendation model");
-  }
+  REQUIRE(error_of({"--memory", "x"}) ==
+          "--memory: expected a workload of a transformer, found one of a recommendation model");
   REQUIRE(error_of({"--method", "closed-forms"}).find("no closed forms") != std::string::npos);
   REQUIRE(error_of({"--traffic", "shared"}).find("expected --runtime plain") != std::string::npos);
   REQUIRE(error_of({"--slow-rank", "8=1.5"}).find("expected a rank from 0 to 7, found 8") !=

@@ -149,9 +149,10 @@ TEST_CASE("unfused attention is two products and what its scores pass through me
 
 TEST_CASE("softmax has a kernel for heads by fours, else one for each of its operators",
           "[operators]") {
-  REQUIRE(has_softmax_kernel(4));
-  REQUIRE_FALSE(has_softmax_kernel(2));
-  REQUIRE_FALSE(has_softmax_kernel(6));
+  REQUIRE(has_softmax_kernel(4, 2));
+  REQUIRE_FALSE(has_softmax_kernel(2, 2));
+  REQUIRE_FALSE(has_softmax_kernel(6, 2));
+  REQUIRE_FALSE(has_softmax_kernel(4, 4));  // Of 16 bits alone.
   ComputeRates rates = unit_rates();
   rates.has_fused_attention = false;
   const OperatorTimes operators(rates);
@@ -198,9 +199,16 @@ TEST_CASE("elements of 32 bits take twice the bytes of those of 16", "[operators
           narrow.linear({.m = 256, .n = 256, .k = 256}));
   rates.has_fused_attention = false;
   const OperatorTimes unfused(rates);
+  // Four heads, for which there is a kernel in 16 bits. Scale, mask of a byte, softmax, dropout.
   const AttentionShape shape{
-      .sequences = 1, .heads = 1, .queries = 64, .keys = 64, .query_size = 16, .value_size = 16};
-  REQUIRE(unfused.attention_forward(shape) > fast.memory(2.0 * 9.0 * 64.0 * 64.0));
+      .sequences = 1, .heads = 4, .queries = 64, .keys = 64, .query_size = 16, .value_size = 16};
+  const SimTime products = unfused.product({.m = 64, .n = 64, .k = 16, .count = 4}) +
+                           unfused.product({.m = 64, .n = 16, .k = 64, .count = 4});
+  const double scores = 4.0 * 64.0 * 64.0;
+  REQUIRE(unfused.attention_forward(shape) ==
+          products + unfused.memory((8.0 + 9.0 + 8.0 + 9.0) * scores));
+  REQUIRE(unfused.attention_backward(shape) ==
+          products * 2 + unfused.memory((9.0 + 12.0 + 9.0 + 8.0) * scores));
 }
 
 }  // namespace trainyard
