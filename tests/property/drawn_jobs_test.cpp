@@ -187,7 +187,7 @@ void look_at_resources(const DrawnCollective& drawn, SimTime time, std::uint64_t
         "{}: {:.4f} times, {}", is_link ? "a link" : resources[which].key, ratio, drawn.text);
     invariants.look("flow: a resource twice as good costs no more than 0.1 %", ratio <= 1.001,
                     text);
-    invariants.look("flow: a resource twice as good costs no more than a twentieth", ratio <= 1.05,
+    invariants.look("flow: a resource twice as good costs no more than a third", ratio <= 4.0 / 3.0,
                     text);
   }
 }

@@ -52,8 +52,7 @@ class BruckSchedule : public ChannelSchedule {
       : ChannelSchedule("bruck", operation, options,
                         {.chunks = chunks,
                          .connections = doubling_rounds(rank_count(options)) * rank_count(options),
-                         .entries = entries,
-                         .rendezvous = true}),
+                         .entries = entries}),
         rounds_(doubling_rounds(ranks())),
         upwards_(upwards) {}
 
