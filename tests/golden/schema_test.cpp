@@ -25,6 +25,7 @@
 #include "cli/collective/groups_file.h"
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
+#include "collectives/hccl/hccl_profile.h"
 #include "hw/control/control_profile.h"
 #include "hw/parts/catalogue.h"
 #include "hw/transport/transport_profile.h"
@@ -83,6 +84,7 @@ std::vector<Kind> kinds() {
        schema_of<ConvolutionalModel>(convolutional_fields)},
       {"convolutional-workload", "A training step of a convolutional network",
        schema_of<ConvolutionalWorkload>(convolutional_workload_fields)},
+      {"hccl-profile", "Costs of the tasks of HCCL", schema_of<HcclProfile>(hccl_fields)},
       {"nccl-profile", "Constants of NCCL's event model",
        schema_of<nccl::Profile>(nccl::profile_fields)},
       {"measured-table", "A measured table of a collective",

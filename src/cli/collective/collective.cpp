@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/collective/collective_groups.h"
+#include "cli/collective/collective_hccl.h"
 #include "cli/collective/collective_html.h"
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_nccl.h"
@@ -254,8 +255,9 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
     return run.complete ? 0 : 1;
   }
   CollectiveInputs inputs = load_collective_inputs(request, log);
-  CollectiveOutcome run =
-      request.nccl ? run_nccl(request, inputs, log) : run_plain(request, inputs, log);
+  CollectiveOutcome run = request.nccl   ? run_nccl(request, inputs, log)
+                          : request.hccl ? run_hccl(request, inputs, log)
+                                         : run_plain(request, inputs, log);
   add_comparison(request, inputs, run.report);
   if (request.report) {
     write_html(*request.report, collective_html(run.report, inputs.cluster, run.shown));

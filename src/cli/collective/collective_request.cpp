@@ -112,6 +112,18 @@ Options collective_runtime() {
   return rows;
 }
 
+// The variables of HCCL; refuses what its runs do not have.
+HcclEnvironment read_hccl(const OptionReader& reader) {
+  for (const char* const option : {"algo", "channels", "groups", "report", "counters", "samples"}) {
+    if (reader.given(option)) {
+      throw ConfigError(
+          fmt::format("--{}: expected without --runtime hccl, found both{}", option,
+                      option == std::string_view("algo") ? "; --env HCCL_ALGO=... chooses" : ""));
+    }
+  }
+  return HcclEnvironment::parse(reader.texts("env"));
+}
+
 }  // namespace
 
 Options collective_arguments() {
@@ -198,6 +210,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.runtime = read_runtime(reader);
   if (request.runtime.nccl) {
     request.nccl = read_nccl_request(reader, request.operation, *request.runtime.nccl);
+  } else if (request.runtime.hccl) {
+    request.hccl = read_hccl(reader);
   } else {
     read_algorithms(reader, request);
   }

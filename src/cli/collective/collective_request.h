@@ -15,6 +15,7 @@
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/hccl/hccl_choice.h"
 
 namespace trainyard {
 
@@ -28,7 +29,8 @@ struct CollectiveRequest {
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
   Runtime runtime = {};
-  std::optional<NcclRequest> nccl;  // With the runtime nccl; plain has the following.
+  std::optional<NcclRequest> nccl;      // With the runtime nccl,
+  std::optional<HcclEnvironment> hccl;  // or hccl; plain has the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.

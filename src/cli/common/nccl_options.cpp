@@ -146,11 +146,14 @@ NcclOptions read_nccl_variables(const OptionReader& reader, std::string_view top
 }
 
 Options nccl_run_options() {
+  Options variables = nccl_variables();
+  variables.front().help = "an environment variable of NCCL or HCCL; may be given again";
+  variables.front().traits.needs = "runtime=nccl|rccl|hccl";
   return with_needs(
       "runtime=nccl|rccl",
       joined({Options{{"proto", "LIST",
                        "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,simple"}},
-              nccl_variables(),
+              variables,
               Options{{"gpus-per-process", "N", "nccl: GPUs that one process drives (default 1)"},
                       {"cuda-graph", "", "nccl: calls are replayed from CUDA graphs"},
                       {"isolated", "",

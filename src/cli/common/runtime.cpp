@@ -8,6 +8,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/inputs.h"
+#include "collectives/hccl/hccl_choice.h"
 #include "nccl/machine/job_nodes.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
@@ -28,11 +29,14 @@ std::string Runtime::library() const {
 }
 
 std::string Runtime::how() const {
-  return nccl ? fmt::format("as {} would by its event model", library()) : "as plain rings";
+  return nccl   ? fmt::format("as {} would by its event model", library())
+         : hccl ? "as HCCL would"
+                : "as plain rings";
 }
 
 void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const {
   tables.nccl = nccl ? &nccl_profile : nullptr;
+  tables.hccl = hccl ? &*hccl : nullptr;
   tables.fidelity = fidelity();
   tables.engine = nccl ? engine : std::nullopt;
   tables.nccl_version = nccl.value_or(nccl::kNewestVersion);
@@ -50,15 +54,16 @@ Options runtime_options() {
   return {{"runtime",
            "NAME",
            "of collectives: nccl (the default), as NCCL chooses and runs them; rccl (that of AMD's "
-           "GPUs); plain, links and latencies only",
-           {.choices = "nccl|rccl|plain"}},
+           "GPUs) and hccl (of Huawei's Ascend 910 and 910B), as these do; plain, links and "
+           "latencies only",
+           {.choices = "nccl|rccl|plain|hccl"}},
           {"fidelity",
            "NAME",
            "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
-           "analytical or packet (slow); plain: flow (the default), analytical (a lower bound) or "
-           "packet",
+           "analytical or packet (slow); plain and hccl: flow (the default), analytical (a lower "
+           "bound) or packet",
            {.choices = "ports|flow|analytical|packet",
-            .other_if = "runtime=plain",
+            .other_if = "runtime=plain|hccl",
             .other_choices = "flow|analytical|packet"}},
           version,
           {"profile",
@@ -95,10 +100,13 @@ nccl::Version read_nccl_version(const OptionReader& reader, std::vector<std::str
 }
 
 void check_sharing(const Runtime& runtime) {
-  if (runtime.shares_network && (runtime.nccl || runtime.engine == Fidelity::Analytical)) {
+  if (runtime.shares_network &&
+      (runtime.nccl || runtime.hccl || runtime.engine == Fidelity::Analytical)) {
     throw ConfigError(fmt::format(
         "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
-        runtime.nccl ? "nccl" : "analytical"));
+        runtime.nccl   ? "nccl"
+        : runtime.hccl ? "hccl"
+                       : "analytical"));
   }
 }
 
@@ -140,10 +148,13 @@ void assume_runtime(OptionReader& reader) {
     if (library) {
       reader.assume("runtime", std::string(*library), "");
     } else if (!reader.given("runtime") && !asks_for_nccl) {
-      reader.assume("runtime", "plain",
-                    fmt::format("runtime plain, rings of links and latencies only: NCCL does not "
-                                "run on {}, and what does is not modelled",
-                                gpu.title));
+      reader.assume(
+          "runtime", "plain",
+          fmt::format("runtime plain, rings of links and latencies only: NCCL does not run on {}, "
+                      "and {}",
+                      gpu.title,
+                      has_hccl(gpu.name) ? "--runtime hccl has what does, but less of it"
+                                         : "what does is not modelled"));
     }
     return;
   }
@@ -154,7 +165,9 @@ Runtime read_runtime(const OptionReader& reader) {
   if (!reader.reason("runtime").empty()) {
     runtime.notes.push_back(reader.reason("runtime"));
   }
-  if (reader.word("runtime") != "plain") {
+  if (reader.word("runtime") == "hccl") {
+    runtime.hccl = HcclProfile::load(configs_folder() / "hccl" / "profile.yaml");
+  } else if (reader.word("runtime") != "plain") {
     runtime.nccl = read_nccl_version(reader, runtime.notes);
     runtime.is_rccl = reader.word("runtime") == "rccl";
   }

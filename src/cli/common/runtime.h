@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/options.h"
+#include "collectives/hccl/hccl_profile.h"
 #include "nccl/timing/profile.h"
 #include "nccl/types/types.h"
 #include "network/contract/network.h"
@@ -22,6 +23,8 @@ struct Runtime {
   // alone.
   std::optional<nccl::Version> nccl = nccl::kNewestVersion;
   bool is_rccl = false;  // AMD's, which is planned by its own rules.
+  // Huawei's: what its tasks cost. Without `nccl`.
+  std::optional<HcclProfile> hccl = {};
   // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
@@ -29,19 +32,19 @@ struct Runtime {
   FastForward fast_forward = FastForward::Off;  // Of packets on that network.
   std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
 
-  // "nccl", "rccl" or "plain".
+  // "nccl", "rccl", "hccl" or "plain".
   [[nodiscard]] std::string_view name() const {
-    return !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
+    return hccl ? "hccl" : !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
   }
-  // "NCCL 2.30.7" or "RCCL".
+  // "NCCL 2.30.7" or "RCCL"; with `nccl`.
   [[nodiscard]] std::string library() const;
   // "flow", ...; empty without an engine.
   [[nodiscard]] std::string engine_name() const;
   // The engine of what is not NCCL's: flow, unless there is another.
   [[nodiscard]] Fidelity fidelity() const { return engine.value_or(Fidelity::Flow); }
-  // "as NCCL 2.30.7 would by its event model" or "as plain rings".
+  // "as NCCL 2.30.7 would by its event model", "as HCCL would" or "as plain rings".
   [[nodiscard]] std::string how() const;
-  // Fills in what runs collectives. The profile must outlive the tables.
+  // Fills in what runs collectives. The profile and this must outlive the tables.
   void apply(const nccl::Profile& nccl_profile, StepTables& tables) const;
 };
 

@@ -231,6 +231,9 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
 }
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {
+  if (request.hccl) {
+    throw ConfigError("--runtime: expected nccl, rccl or plain to explain, found hccl");
+  }
   const MachineModel machine{.cluster = inputs.cluster,
                              .nccl = load_profile(request.inputs.profile)};
   RunExplanation made;

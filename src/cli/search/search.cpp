@@ -146,8 +146,10 @@ class SizeSearch {
       runtime.emplace(ClusterTimes::Nccl{
           .profile = inputs_.machine.nccl, .version = *version, .searches = &searches_});
     }
-    return std::make_unique<ClusterTimes>(cluster_, runtime,
-                                          version ? Fidelity::Flow : Fidelity::Analytical);
+    auto times = std::make_unique<ClusterTimes>(cluster_, runtime,
+                                                version ? Fidelity::Flow : Fidelity::Analytical);
+    times->use_hccl(request_.runtime.hccl ? &*request_.runtime.hccl : nullptr);
+    return times;
   }
 
   [[nodiscard]] std::vector<FoundPlan> chosen(const PlanSearch& found) const {

@@ -53,6 +53,7 @@ GraphOnCluster::GraphOnCluster(const Cluster& cluster, const StepTables& tables)
                                     .searches = tables.searches});
   }
   times_.emplace(cluster, nccl, tables.fidelity);
+  times_->use_hccl(tables.hccl);
 }
 
 void GraphOnCluster::with_traffic(const std::function<void(Simulator&, GraphTraffic&)>& use) {

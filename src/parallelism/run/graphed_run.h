@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/hccl/hccl_profile.h"
 #include "nccl/timing/profile.h"
 #include "network/contract/network.h"
 #include "network/packet/packet_options.h"
@@ -49,6 +50,7 @@ struct StepTables {
   const GpuRates& rates = no_rates();  // Traces bring the times of their kernels.
   // Times of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
   const nccl::Profile* nccl = nullptr;
+  const HcclProfile* hccl = nullptr;    // Times as HCCL runs them; without `nccl`.
   Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
   std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
   nccl::Version nccl_version = nccl::kNewestVersion;

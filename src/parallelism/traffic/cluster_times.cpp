@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collectives/algorithms/algorithms.h"
+#include "collectives/hccl/hccl_run.h"
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
 #include "collectives/run/run.h"
@@ -216,6 +217,14 @@ SimTime ClusterTimes::with_nccl(const Shape& shape, Operation operation, Bytes s
 }
 
 SimTime ClusterTimes::plain(Operation operation, Bytes size, const Cluster& cluster) const {
+  if (hccl_ != nullptr) {
+    const HcclMachine machine = hccl_machine(cluster);
+    const HcclTiming timing =
+        time_hccl(cluster, machine, choose_hccl(machine, {}, operation, size), *hccl_,
+                  {.operation = operation, .size = size, .fidelity = fidelity_});
+    check_ended(timing.complaint);
+    return timing.time;
+  }
   const CollectiveResult result =
       run_collective(cluster, {.operation = operation,
                                .algorithm = default_algorithm(operation),

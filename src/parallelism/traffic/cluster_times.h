@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/hccl/hccl_profile.h"
 #include "nccl/search/search_memory.h"
 #include "nccl/timing/profile.h"
 #include "nccl/tuning/call_plan.h"
@@ -53,6 +54,10 @@ class ClusterTimes final : public GroupTimes {
   // `runtime`: NCCL; without it links and latencies only, at that fidelity: rings, and direct
   // messages for alltoall and sendrecv. The cluster and what `runtime` refers to must outlive this.
   ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity);
+
+  // Without NCCL, collectives as HCCL runs them, if not null; what groups share is as of rings.
+  // Before the first question; the profile must outlive this.
+  void use_hccl(const HcclProfile* profile) { hccl_ = profile; }
 
   // A plan with one rank for each GPU.
   void use_plan(const ParallelPlan& plan) override;
@@ -141,6 +146,7 @@ class ClusterTimes final : public GroupTimes {
   const Cluster& whole_;
   Cluster group_;  // Ranks in question, of whole_.
   std::optional<Nccl> runtime_;
+  const HcclProfile* hccl_ = nullptr;
   Fidelity fidelity_;
   std::vector<int> server_of_rank_;
   std::vector<int> domain_of_rank_;

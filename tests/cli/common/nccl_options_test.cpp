@@ -139,8 +139,9 @@ TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
   require_refused({"broadcast", "--root", "1"},
                   "--root: expected 0 with --runtime nccl, whose event model starts or ends at "
                   "rank 0 alone, found \"1\"");
-  REQUIRE_THROWS_WITH(read_any({"all_reduce", "--runtime", "plain", "--env", "NCCL_ALGO=Ring"}),
-                      Equals("--env: expected --runtime nccl or rccl beside it, found plain"));
+  REQUIRE_THROWS_WITH(
+      read_any({"all_reduce", "--runtime", "plain", "--env", "NCCL_ALGO=Ring"}),
+      Equals("--env: expected --runtime nccl, rccl or hccl beside it, found plain"));
 }
 
 }  // namespace trainyard

@@ -71,6 +71,29 @@ TEST_CASE("what is NCCL's needs NCCL, and one network needs the plain runtime", 
   REQUIRE(runtime({"--traffic", "shared", "--runtime", "plain"}).shares_network);
 }
 
+TEST_CASE("HCCL is a runtime of its own, for which one must ask", "[cli][hccl]") {
+  const Runtime hccl = runtime({"--runtime", "hccl"});
+  REQUIRE_FALSE(hccl.nccl.has_value());
+  REQUIRE(hccl.name() == "hccl");
+  REQUIRE(hccl.how() == "as HCCL would");
+  REQUIRE(hccl.engine == Fidelity::Flow);
+  const GpuRates rates;
+  StepTables tables{.rates = rates};
+  hccl.apply(nccl::Profile(), tables);
+  REQUIRE(tables.hccl == &*hccl.hccl);
+  REQUIRE(tables.nccl == nullptr);
+  REQUIRE_THROWS_WITH(runtime({"--runtime", "hccl", "--traffic", "shared"}),
+                      "--traffic shared: expected --runtime plain with --fidelity flow or packet, "
+                      "found hccl");
+  const std::vector<std::string> ascend{"--cluster", "ascend-910b"};
+  OptionReader reader = parse_options(
+      {.name = "step", .options = joined({runtime_options(), cluster_options()})}, ascend);
+  assume_runtime(reader);
+  REQUIRE(read_runtime(reader).name() == "plain");
+  REQUIRE(read_runtime(reader).notes.front().find("--runtime hccl has what does") !=
+          std::string::npos);
+}
+
 TEST_CASE("the tables of a step have the runtime", "[cli]") {
   const nccl::Profile profile;
   const Catalogue catalogue;

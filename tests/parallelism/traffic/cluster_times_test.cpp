@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "collectives/hccl/hccl_run.h"
 #include "collectives/run/run.h"
 #include "network/traffic/transfers.h"
 #include "parallelism/model/rank_groups.h"
@@ -43,6 +44,20 @@ TEST_CASE("all GPUs of a server as a group are the server", "[cluster-times]") {
   REQUIRE(time == run_collective(one, {.operation = Operation::AllGather, .size = mib(64)}).time);
   REQUIRE(of_two.servers()[7] == 0);
   REQUIRE(of_two.servers()[8] == 1);
+}
+
+TEST_CASE("with HCCL a group takes what its call takes", "[cluster-times][hccl]") {
+  const Cluster two = shipped_cluster("ascend-910b", {.nodes = 2});
+  const HcclProfile profile = HcclProfile::load(kConfigsFolder / "hccl" / "profile.yaml");
+  ClusterTimes times(two, {}, Fidelity::Flow);
+  times.use_hccl(&profile);
+  std::vector<int> all(16);
+  std::iota(all.begin(), all.end(), 0);
+  const HcclMachine machine = hccl_machine(two);
+  const HcclPlan plan = choose_hccl(machine, {}, Operation::AllReduce, mib(64));
+  const SimTime time = time_hccl(two, machine, plan, profile, {.size = mib(64)}).time;
+  REQUIRE(times.collective(Operation::AllReduce, all, mib(64)) == time);
+  REQUIRE(times.collective(Operation::AllReduce, {0, 1, 2, 3}, mib(64)) > SimTime());
 }
 
 TEST_CASE("what was asked once is remembered", "[cluster-times]") {
