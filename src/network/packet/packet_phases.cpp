@@ -251,6 +251,7 @@ void PacketPhases::take_over(std::uint32_t first, std::uint32_t second) {
   Phase& phase = phases_[first];
   Phase& other = phases_[second];
   phase.serial = ++serials_;
+  phase.next_look = kNeverTime;
   for (const std::uint32_t port : other.ports) {
     claims_[port].phase = first;
   }
@@ -300,12 +301,25 @@ void PacketPhases::write(std::uint32_t number, Ends ends) {
   phase.noted_ends = story.ends.size();
 }
 
-// Adds the phases that something waits for to the list.
+void PacketPhases::wait(std::uint32_t number, Picoseconds time) {
+  Phase& phase = phases_[number];
+  if (time < phase.next_look) {
+    phase.next_look = time;
+    waits_.push({.time = time, .serial = phase.serial, .phase = number});
+  }
+}
+
+// Adds the phases that are to be looked at to the list.
 void PacketPhases::take_due(Picoseconds until) {
-  while (!waits_.empty() && waits_.top().time < until) {
+  while (!waits_.empty()) {
     const Wait wait = waits_.top();
+    const bool is_waited = is_waited_for(wait);
+    if (is_waited && wait.time >= until) {
+      break;
+    }
     waits_.pop();
-    if (phases_[wait.phase].serial == wait.serial) {
+    if (is_waited) {
+      phases_[wait.phase].next_look = kNeverTime;
       due_.push_back(wait.phase);
     }
   }
@@ -432,6 +446,9 @@ void PacketPhases::tell(std::uint32_t number, Picoseconds until, const Tell& new
   }
   if (phase.match.sends() < story.sends.size()) {
     next = std::min(next, story.sends[phase.match.sends()].time);
+  }
+  if (phase.match.sends() < phase.own->sends.size()) {
+    next = std::min(next, phase.own->sends[phase.match.sends()].time);
   }
   if (next != kNeverTime) {
     wait(number, phase.begin + next);

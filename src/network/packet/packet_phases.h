@@ -92,6 +92,7 @@ class PacketPhases {
     std::vector<std::uint32_t> nodes = {};
     std::vector<std::uint32_t> connections = {};
     StoryMatch match = {};
+    Picoseconds next_look = kNeverTime;
     std::size_t next_end = 0;
     std::size_t noted_ends = 0;  // Of its own story, which those told by it know.
     // After settle(): when it is quiet, and ports and connections as they were.
@@ -134,8 +135,11 @@ class PacketPhases {
   [[nodiscard]] bool is_plain(std::uint32_t connection) const;
   void add(std::uint32_t number, const Entry& entry);
   void spoil(std::uint32_t number, Picoseconds now);
-  void wait(std::uint32_t number, Picoseconds time) {
-    waits_.push({.time = time, .serial = phases_[number].serial, .phase = number});
+  // It is looked at in the window of this time, and then says when it wants to be again.
+  void wait(std::uint32_t number, Picoseconds time);
+  [[nodiscard]] bool is_waited_for(const Wait& wait) const {
+    const Phase& phase = phases_[wait.phase];
+    return phase.serial == wait.serial && phase.next_look == wait.time;
   }
   void take_due(Picoseconds until);
   void note_ends();
