@@ -39,8 +39,10 @@ TEST_CASE("fast-forward is off unless it is asked for, and goes with what it can
           "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, fast-forward exact");
   const PacketRequest refused = read_options({"--fast-forward", "exact", "--control", "swift"});
   REQUIRE_THROWS_AS(check_options(refused.options), ConfigError);
-  REQUIRE(describe(PacketStats{.hops = 8, .skipped_hops = 6})
-              .starts_with("8 hops (75.00 % of them skipped), 0 marked"));
+  PacketStats stats;
+  stats.hops = 8;
+  stats.skipped_hops = 6;
+  REQUIRE(describe(stats).starts_with("8 hops (75.00 % of them skipped), 0 marked"));
 }
 
 TEST_CASE("a transport gives all that the other options do not", "[cli]") {
