@@ -38,8 +38,8 @@ namespace trainyard {
   return options;
 }
 
-// Islands of three hosts and a switch each. With hosts counted over all islands, the links of host h
-// are 2 h to its switch and 2 h + 1 from there.
+// Islands of three hosts and a switch each. With hosts counted over all islands, the links of host
+// h are 2 h to its switch and 2 h + 1 from there.
 [[nodiscard]] inline TestFabric islands_of(const std::vector<LinkSpec>& links) {
   TopologyBuilder builder;
   std::vector<NodeId> hosts;

@@ -29,7 +29,7 @@ struct Runtime {
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
   bool shares_network = false;                  // All groups of a step are on one network at once.
-  FastForward fast_forward = FastForward::Off;  // Of packets on that network.
+  FastForward fast_forward = FastForward::Off;  // How packets run on that network.
   std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
 
   // "nccl", "rccl", "hccl" or "plain".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a phase that is over, and of the counters of those that were told.
+// Closes phases that are over, and brings counters of those that were told up to date.
 #include <algorithm>
 
 #include "network/packet/packet_phases.h"

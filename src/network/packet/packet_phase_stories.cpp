@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which story a phase is told, and what happens to those that no story fits.
+// Finds the story by which a phase is told, and simulates those that no story fits.
 #include <algorithm>
 
 #include "network/packet/packet_phases.h"

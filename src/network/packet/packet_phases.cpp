@@ -226,7 +226,7 @@ std::uint32_t PacketPhases::merge(std::uint32_t first, std::uint32_t second, Pic
   phase.own.reset();
   take_over(first, second);
   if (!is_simulated) {
-    wait(first, done);  // What each of them waited for is forgotten.
+    wait(first, done);  // Both have forgotten when they are to be looked at.
   } else if (is_spoiled) {
     phase.entries.clear();
   } else {
@@ -439,7 +439,7 @@ void PacketPhases::tell(std::uint32_t number, Picoseconds until, const Tell& new
       news(phase.begin + end.time, entry.message);
     }
   }
-  // What is sent next in the story must not be missing, or messages may be complete earlier.
+  // If the next message of the story is missing here, others may be complete earlier.
   Picoseconds next = kNeverTime;
   if (phase.next_end < ends.size()) {
     next = ends[phase.next_end].left;

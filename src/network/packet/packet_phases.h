@@ -27,11 +27,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <queue>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -84,7 +84,7 @@ class PacketPhases {
     // No story can be told of it: something that is not in stories matters.
     bool is_spoiled = false;
     Picoseconds begin = 0;
-    std::uint32_t story = kNoIndex;         // By which it is told, or that is told by others.
+    std::uint32_t story = kNoIndex;         // The one that tells it, or that others are told by.
     std::unique_ptr<PacketStory> own = {};  // Once it is written, until others are told by it.
     std::vector<Entry> entries = {};
     std::uint32_t left = 0;  // Messages that are not complete.
@@ -94,14 +94,14 @@ class PacketPhases {
     StoryMatch match = {};
     Picoseconds next_look = kNeverTime;
     std::size_t next_end = 0;
-    std::size_t noted_ends = 0;  // Of its own story, which those told by it know.
+    std::size_t noted_ends = 0;  // Ends of its own story that others have been told.
     // After settle(): when it is quiet, and ports and connections as they were.
     bool is_settled = false;
     Picoseconds quiet = 0;
     std::vector<PacketStory::PlaceChange> places_before = {};
     std::vector<Picoseconds> starts_before = {};
   };
-  // What a phase takes of a port: the tally that it found.
+  // A port belongs to a phase, which found this tally.
   struct Claim {
     std::uint32_t phase = kNoIndex;
     PortTally before = {};
@@ -187,14 +187,14 @@ class PacketPhases {
   const std::uint32_t packets_per_ack_;
 
   std::deque<Phase> phases_;
-  std::vector<std::uint32_t> unused_;         // Of these.
+  std::vector<std::uint32_t> unused_;         // Numbers of phases that can be used again.
   std::vector<Claim> claims_;                 // Indexed by port.
   std::vector<std::uint32_t> node_claims_;    // Indexed by switch.
   std::vector<Line> lines_;                   // Indexed by connection.
   std::vector<std::uint32_t> connection_of_;  // By slot, of messages that are simulated.
   std::vector<std::unique_ptr<PacketStory>> stories_;
   std::vector<std::vector<std::uint32_t>> readers_;  // Phases by the story that they are told by.
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_key_;  // Stories.
+  std::map<std::uint64_t, std::vector<std::uint32_t>> by_key_;  // Stories.
   std::priority_queue<Wait, std::vector<Wait>, std::greater<>> waits_;
   std::vector<std::uint32_t> due_;      // Phases to look at in this window.
   std::vector<std::uint32_t> written_;  // Phases whose stories have new ends.

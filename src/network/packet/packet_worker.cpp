@@ -81,7 +81,7 @@ void PacketWorker::begin_at(Picoseconds window, std::uint64_t number) {
   arrivals_.reset(number);
 }
 
-// What links of one part bring is before what comes from others: it was sent earlier.
+// Packets on links of one part come before those from other parts: they were sent earlier.
 void PacketWorker::absorb(Workers others, std::span<const std::uint32_t> ports, Picoseconds begin) {
   for (const Due& due : others[part_]->arrivals_.items()) {
     arrivals_.add(window_of(due.time), due);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened on some ports from one time at which all was quiet there to the next, so that it
-// can be told again of others: ports, connections and messages are numbered in the order in which
-// they came, and times count from the first message (packet_phases.h).
+// The story of what happened on some ports from one time at which all was quiet there to the next,
+// so that it can be told again of others: ports, connections and messages are numbered in the order
+// in which they came, and times count from the first message (network/packet/packet_phases.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct PacketStory {
   // A port, as it was found.
   struct Place {
     std::uint32_t port;
-    std::uint32_t below;  // Of the places before, the one of the next lower link; kNoIndex.
+    std::uint32_t below;  // The place before it with the next lower link; kNoIndex.
     std::uint32_t node;   // Number of the switch whose buffer it uses; kNoIndex.
     bool own_turn;
     friend bool operator==(const Place&, const Place&) = default;
@@ -29,7 +29,7 @@ struct PacketStory {
     std::uint64_t rate;
     std::uint8_t hops;
     bool is_paced;
-    std::vector<std::uint32_t> places;  // Of the path, then of the way back.
+    std::vector<std::uint32_t> places;  // Places of the path, then of the way back.
     friend bool operator==(const Line&, const Line&) = default;
   };
   struct Send {
@@ -67,14 +67,14 @@ struct PacketStory {
   std::vector<Place> places = {};
   std::vector<Line> lines = {};
   std::vector<Send> sends = {};
-  std::vector<End> ends = {};                           // By `left`.
+  std::vector<End> ends = {};                           // In order of `left`.
   std::map<std::uint32_t, std::uint32_t> by_link = {};  // Places.
   std::vector<std::uint32_t> nodes = {};                // Switches by number,
   std::vector<std::int64_t> limits = {};                // and up to where they were open.
   // Once it is over: when nothing is under way, and what has changed.
   Picoseconds quiet = 0;
   std::vector<PlaceChange> place_changes = {};
-  std::vector<Picoseconds> next_starts = {};  // By line.
+  std::vector<Picoseconds> next_starts = {};  // Pacing of each line.
 };
 
 // How far a story has been found to be the one of other ports.

@@ -61,7 +61,7 @@ struct StepTables {
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
   // `nccl`. With at most kMaxUnfoldedRanks.
   bool shares_network = false;
-  FastForward fast_forward = FastForward::Off;  // Of packets on that network.
+  FastForward fast_forward = FastForward::Off;  // How packets run on that network.
   nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
 };
 
