@@ -59,6 +59,13 @@ struct SendPart {
   }
 };
 
+// Returns how long a block takes where all sends of a rank are spread evenly over its channels, with
+// so many pairs side by side.
+SimTime spread_evenly(const SendPart& send, int peers, int channels, int pairs) {
+  const Bytes of_block(send.bytes.count() * send.parts * peers / channels);
+  return transfer_time(of_block, send.rate) + send.cost * (chunks_of(of_block, send.chunk) / pairs);
+}
+
 // The rounds of the critical rank that it works in.
 struct Rounds {
   std::vector<int> widths;   // Channels by round.
@@ -201,13 +208,17 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
   if (far.parts > 0) {
     node = node_network();
     far.host = network(node->wire.sender.nic).host_cost;
-    // An exchange of two ranks on two nodes also represents the kernels of DeepEP and HybridEP,
-    // which send without proxies (parallelism/walk).
-    const bool is_pair = operation == Operation::AllToAll && communicator.ranks == 2;
-    far.turn = is_pair ? SimTime(0) : far.host * 2;
+    far.turn = far.host * 2;
   }
   const Rounds rounds = rounds_of(communicator, environment, operation, near, far);
   const Blocks blocks(communicator, environment, rounds);
+  // An exchange with one rank a node also represents what the kernels of DeepEP and HybridEP send
+  // between nodes (parallelism/walk), which have neither batches nor proxies.
+  const bool is_rail = operation == Operation::AllToAll && communicator.ranks == communicator.nodes;
+  const int channels =
+      std::clamp(far.parts * work.far_peers, 1, std::max(1, communicator.p2p_channels));
+  const int pairs = is_rail ? std::clamp(far.parts * work.far_peers / channels, 1, 8)
+                            : static_cast<int>(blocks.pairs(true));
   if (near.parts > 0) {
     const SimTime chunk = near.one_chunk(blocks.pairs(false));
     const bool simple = near.protocol == Protocol::Simple;
@@ -221,7 +232,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     const bool all_at_once = operation == Operation::AllToAll;
     const int sharing = all_at_once ? communicator.max_ranks_per_node() : 1;
     const Bandwidth own = (all_at_once ? node->rate : node->one_gpu).scaled(limits.share);
-    const SimTime chunk = far.one_chunk(blocks.pairs(true));
+    const SimTime chunk = far.one_chunk(pairs);
     ports = std::max(ports, transfer_time(work.bytes * work.far_peers * sharing, own));
     hosts = far.host * (2 * work.far_peers * far.parts * far.chunks);
     way = std::max(
@@ -235,7 +246,9 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
   }
   return base_of(profile.ring_base)[std::max(near.protocol, far.protocol)] +
          profile.per_channel * send_channels(operation, size) + way +
-         std::max({blocks.time(near, far), ports, hosts});
+         std::max({is_rail ? spread_evenly(far, work.far_peers, channels, pairs)
+                           : blocks.time(near, far),
+                   ports, hosts});
 }
 
 // Every rank sends a part to each other one, and where it has been summed up there gets the sums
