@@ -59,8 +59,8 @@ struct SendPart {
   }
 };
 
-// Returns how long a block takes where all sends of a rank are spread evenly over its channels, with
-// so many pairs side by side.
+// Returns how long a block takes where all sends of a rank are spread evenly over its channels,
+// with so many pairs side by side.
 SimTime spread_evenly(const SendPart& send, int peers, int channels, int pairs) {
   const Bytes of_block(send.bytes.count() * send.parts * peers / channels);
   return transfer_time(of_block, send.rate) + send.cost * (chunks_of(of_block, send.chunk) / pairs);
