@@ -14,6 +14,7 @@
 #include "sim/config_error.h"
 #include "support/effort.h"
 #include "support/messages.h"
+#include "support/packet_runs.h"
 #include "support/scenarios.h"
 
 namespace trainyard {
@@ -40,15 +41,7 @@ ScenarioRun play_scenario(const Scenario& scenario, const PacketOptions& options
   ScenarioRun run;
   run.completions = play_until(simulator, *network, scenario.fabric, scenario.traffic, kLongEnough);
   run.stats = network->stats();
-  const auto counters = network->port_counters();
-  for (const PortCounters& port : *counters) {
-    run.counted.insert(
-        run.counted.end(),
-        {port.link.value(), port.packets, static_cast<std::uint64_t>(port.bytes.count()),
-         port.ecn_marked, port.dropped, port.pause_frames_sent, port.pause_frames_received,
-         static_cast<std::uint64_t>(port.paused.picoseconds()),
-         static_cast<std::uint64_t>(port.queue_max.count())});
-  }
+  add_port_counts(*network, run.counted);
   run.complaint = network->complaint();
   run.fingerprint = simulator.fingerprint();
   // Whatever goes on for ever is still there at the end of the time.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "network/contract/network.h"
 #include "network/packet/packet_engine.h"
 #include "support/fabrics.h"
 
@@ -55,6 +56,18 @@ namespace trainyard {
 // The path from one host to another one of its island.
 [[nodiscard]] inline std::array<LinkId, 2> path_on_island(std::uint32_t from, std::uint32_t to) {
   return {LinkId(2 * from), LinkId(2 * to + 1)};
+}
+
+// Adds what all ports have counted.
+inline void add_port_counts(const Network& network, std::vector<std::uint64_t>& counts) {
+  const auto counters = network.port_counters();
+  for (const PortCounters& port : *counters) {
+    counts.insert(counts.end(), {port.link.value(), port.packets,
+                                 static_cast<std::uint64_t>(port.bytes.count()), port.ecn_marked,
+                                 port.dropped, port.pause_frames_sent, port.pause_frames_received,
+                                 static_cast<std::uint64_t>(port.paused.picoseconds()),
+                                 static_cast<std::uint64_t>(port.queue_max.count())});
+  }
 }
 
 // All windows in which anything is due.

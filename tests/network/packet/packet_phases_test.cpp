@@ -14,6 +14,7 @@
 #include "sim/config_error.h"
 #include "support/effort.h"
 #include "support/messages.h"
+#include "support/packet_runs.h"
 
 namespace trainyard {
 namespace {
@@ -154,15 +155,7 @@ PhasesRun run_phases(const TestFabric& fabric, const Traffic& traffic,
                  stats.packets.acks,  stats.packets.cnps,
                  stats.packets.marks, stats.packets.pauses,
                  stats.packets.drops, stats.packets.hops};
-  const auto counters = network->port_counters();
-  for (const PortCounters& port : *counters) {
-    run.counted.insert(
-        run.counted.end(),
-        {port.link.value(), port.packets, static_cast<std::uint64_t>(port.bytes.count()),
-         port.ecn_marked, port.dropped, port.pause_frames_sent, port.pause_frames_received,
-         static_cast<std::uint64_t>(port.paused.picoseconds()),
-         static_cast<std::uint64_t>(port.queue_max.count())});
-  }
+  add_port_counts(*network, run.counted);
   for (std::uint32_t id = 0; id < traffic.connections.size(); ++id) {
     run.counted.push_back(network->connection_counters(ConnectionId(id))->packets);
   }
