@@ -181,6 +181,19 @@ int Timer::State::send_channels(Operation operation, Bytes size) const {
                     std::max(1, communicator.p2p_channels));
 }
 
+// An exchange with one rank a node also represents what the kernels of DeepEP and HybridEP send
+// between nodes (parallelism/walk), which have neither batches nor proxies.
+bool Timer::State::is_rail(Operation operation) const {
+  return operation == Operation::AllToAll && communicator.ranks == communicator.nodes;
+}
+
+SimTime Timer::State::turn_of_connection(Operation operation) {
+  if (communicator.nodes == 1 || is_rail(operation)) {
+    return SimTime();
+  }
+  return network(node_network().wire.sender.nic).host_cost * 2;
+}
+
 SimTime Timer::State::exchange(Operation operation, Bytes size) {
   const Exchange work = busiest(communicator, operation, size);
   const auto part_to = [&](int peers, bool network) {
@@ -208,17 +221,15 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
   if (far.parts > 0) {
     node = node_network();
     far.host = network(node->wire.sender.nic).host_cost;
-    far.turn = far.host * 2;
+    far.turn = turn_of_connection(operation);
   }
   const Rounds rounds = rounds_of(communicator, environment, operation, near, far);
   const Blocks blocks(communicator, environment, rounds);
-  // An exchange with one rank a node also represents what the kernels of DeepEP and HybridEP send
-  // between nodes (parallelism/walk), which have neither batches nor proxies.
-  const bool is_rail = operation == Operation::AllToAll && communicator.ranks == communicator.nodes;
+  const bool rail = is_rail(operation);
   const int channels =
       std::clamp(far.parts * work.far_peers, 1, std::max(1, communicator.p2p_channels));
-  const int pairs = is_rail ? std::clamp(far.parts * work.far_peers / channels, 1, 8)
-                            : static_cast<int>(blocks.pairs(true));
+  const int pairs = rail ? std::clamp(far.parts * work.far_peers / channels, 1, 8)
+                         : static_cast<int>(blocks.pairs(true));
   if (near.parts > 0) {
     const SimTime chunk = near.one_chunk(blocks.pairs(false));
     const bool simple = near.protocol == Protocol::Simple;
@@ -246,9 +257,9 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
   }
   return base_of(profile.ring_base)[std::max(near.protocol, far.protocol)] +
          profile.per_channel * send_channels(operation, size) + way +
-         std::max({is_rail ? spread_evenly(far, work.far_peers, channels, pairs)
-                           : blocks.time(near, far),
-                   ports, hosts});
+         std::max(
+             {rail ? spread_evenly(far, work.far_peers, channels, pairs) : blocks.time(near, far),
+              ports, hosts});
 }
 
 // Every rank sends a part to each other one, and where it has been summed up there gets the sums

@@ -4,7 +4,8 @@
 // A rank meets its peers in rounds (point_to_point.h). What it sends to one is cut into parts, each
 // on a channel; of the parts on one channel up to eight, a batch, run side by side in its block,
 // each with a group of warps that sends and one that receives. A group takes the next batch when it
-// has done its own part of this one, not when the whole block has.
+// has done its own part of this one, not when the whole block has. Each of its chunks over the
+// network waits for the turns of the other connections of its rank and batch, as in the closed form.
 //
 // Long sends are cut: the time is a straight line through that of a part of each send and that of
 // half of the part, so all rounds are in both.
@@ -14,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "nccl/timing/timing_state.h"
 #include "nccl/tuning/chunking.h"
@@ -73,6 +75,7 @@ struct RoundExchange {
   // Channels that each rank works on, by rank and round.
   std::vector<std::vector<int>> widths;
   int group_size = 1;
+  SimTime turn;  // Turn of another connection, at both ends.
 
   [[nodiscard]] const PointToPointPlan& plan(const Part& part) const {
     return part.far ? far : near;
@@ -87,10 +90,11 @@ struct RoundExchange {
 };
 
 // The place of a round of a rank in the block of a channel: which group of warps of its batch works
-// on it, and how many there are.
+// on it, how many there are, and the number of the batch.
 struct Place {
   std::size_t group = 0;
   std::size_t of = 1;
+  std::size_t batch = 0;
 };
 using Block = std::map<int, Place>;  // Places by round.
 
@@ -105,15 +109,19 @@ class RoundsBuilder {
                                                   exchange.group_size, state.environment);
       for (const std::vector<PointToPointBatch>& of_channel : batches) {
         Block block;
-        for (const PointToPointBatch& batch : of_channel) {
+        for (std::size_t number = 0; number < of_channel.size(); ++number) {
+          const PointToPointBatch& batch = of_channel[number];
           for (std::size_t group = 0; group < batch.size(); ++group) {
-            block[batch[group]] = {.group = group, .of = batch.size()};
+            block[batch[group]] = {.group = group, .of = batch.size(), .batch = number};
           }
         }
         blocks_.push_back(std::move(block));
       }
     }
     for (const Part& part : exchange.parts) {
+      if (part.far) {
+        ++connections_[{part.from, block(part.from, part.channel).at(part.round).batch}];
+      }
       wires_.push_back(state.complete.connect(
           {.from = part.from, .to = part.to, .channel = part.channel, .is_pair = true}));
     }
@@ -134,6 +142,7 @@ class RoundsBuilder {
         const int rank = sends ? part.from : part.to;
         const Place place = block(rank, part.channel).at(part.round);
         job.rate = rate(part).scaled(1.0 / static_cast<double>(place.of));
+        job.cost = cost(part) + turns(part, rank, place);
         groups[{rank, part.channel, place.group, sends}].push_back(job);
       }
     }
@@ -163,7 +172,24 @@ class RoundsBuilder {
     return {.bytes = std::min(part.bytes, max),
             .message = plan.chunk,
             .unit = whole ? plan.chunk : kLowLatencyUnit,
-            .cost = simple ? state_.gpu.simple_cost : state_.gpu.ll_cost};
+            .cost = cost(part)};
+  }
+
+  [[nodiscard]] SimTime cost(const Part& part) const {
+    return exchange_.plan(part).protocol == Protocol::Simple ? state_.gpu.simple_cost
+                                                             : state_.gpu.ll_cost;
+  }
+
+  // Returns how long a chunk at this end waits for the other connections of its batch, beyond what
+  // the other groups of its block copy meanwhile.
+  [[nodiscard]] SimTime turns(const Part& part, int rank, const Place& place) const {
+    const auto found = connections_.find({rank, place.batch});
+    if (!part.far || found == connections_.end()) {
+      return SimTime();
+    }
+    const auto others = static_cast<std::int64_t>(place.of) - 1;
+    const SimTime copies = transfer_time(exchange_.plan(part).chunk * others, rate(part));
+    return std::max(SimTime(), exchange_.turn * (found->second - 1) - copies);
   }
 
   [[nodiscard]] std::uint32_t connect(ReplayNetwork& network, const Part& part,
@@ -190,8 +216,9 @@ class RoundsBuilder {
 
   Timer::State& state_;
   const RoundExchange& exchange_;
-  std::vector<Block> blocks_;  // Blocks by rank and channel.
-  std::vector<Wire> wires_;    // Wires by part.
+  std::vector<Block> blocks_;                                        // Blocks by rank and channel.
+  std::vector<Wire> wires_;                                          // Wires by part.
+  std::map<std::pair<int, std::size_t>, std::int64_t> connections_;  // By rank and batch.
   std::vector<Bandwidth> ports_;
 };
 
@@ -243,8 +270,8 @@ RoundExchange make_exchange(const Communicator& communicator, const Environment&
 }  // namespace
 
 SimTime Timer::State::rounds(Operation operation, Bytes size) {
-  const RoundExchange exchange =
-      make_exchange(communicator, environment, complete, operation, size);
+  RoundExchange exchange = make_exchange(communicator, environment, complete, operation, size);
+  exchange.turn = turn_of_connection(operation);
   if (exchange.parts.size() > kMaxParts) {
     throw ConfigError(fmt::format(
         "{} over the {} engine: expected at most {} parts of sends, found {} between {} ranks; use "

@@ -169,6 +169,9 @@ struct Timer::State {
   void finish(Timing& timing, int channels, int sends = 0) const;
   // Time of sends and receives, with the base of the kernel.
   [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
+  [[nodiscard]] bool is_rail(Operation operation) const;
+  // Returns how long a connection over the network waits for the turn of another one, at both ends.
+  [[nodiscard]] SimTime turn_of_connection(Operation operation);
   // The same over an engine: all rounds of all ranks.
   [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
 
