@@ -5,7 +5,7 @@
 // on a channel; of the parts on one channel up to eight, a batch, run side by side in its block,
 // each with a group of warps that sends and one that receives. A group takes the next batch when it
 // has done its own part of this one, not when the whole block has. Each of its chunks over the
-// network waits for the turns of the other connections of its rank and batch, as in the closed form.
+// network waits for the turns of the other connections of its batch, as in the closed form.
 //
 // Long sends are cut: the time is a straight line through that of a part of each send and that of
 // half of the part, so all rounds are in both.
