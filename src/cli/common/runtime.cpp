@@ -8,6 +8,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/inputs.h"
+#include "cli/common/packet_options.h"
 #include "collectives/hccl/hccl_choice.h"
 #include "nccl/machine/job_nodes.h"
 #include "sim/config_error.h"
