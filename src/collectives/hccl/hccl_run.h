@@ -31,7 +31,7 @@ struct HcclCall {
 struct HcclTiming {
   SimTime time = {};
   std::uint64_t messages = 0;                 // Those of all loops.
-  std::uint64_t fingerprint = 0;              // That of the first loop.
+  std::uint64_t fingerprint = 0;              // Fingerprint of the first loop.
   std::vector<LinkUse> link_use = {};         // The load of all loops.
   std::optional<std::string> complaint = {};  // See CollectiveResult.
 };

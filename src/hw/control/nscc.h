@@ -110,10 +110,8 @@ struct NsccControl : ControlDefaults {
   static void fields(Fields& fields, NsccProfile& profile);
   static NsccSettings settings(const NsccProfile& profile, const PortTerms& port);
   static ControlTraits traits(const NsccProfile& /*profile*/) {
-    return {.packets_per_ack = 1,
-            .marks = MarkSignal::Echoes,
-            .marking = "nscc",
-            .shares_rtt = true};
+    return {
+        .packets_per_ack = 1, .marks = MarkSignal::Echoes, .marking = "nscc", .shares_rtt = true};
   }
 
   static void on_ack(Nscc& flow, const AckSignal& ack, const PortTerms& /*port*/) {

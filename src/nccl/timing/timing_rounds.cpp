@@ -216,9 +216,10 @@ class RoundsBuilder {
 
   Timer::State& state_;
   const RoundExchange& exchange_;
-  std::vector<Block> blocks_;                                        // Blocks by rank and channel.
-  std::vector<Wire> wires_;                                          // Wires by part.
-  std::map<std::pair<int, std::size_t>, std::int64_t> connections_;  // By rank and batch.
+  std::vector<Block> blocks_;  // Blocks by rank and channel.
+  std::vector<Wire> wires_;    // Wires by part.
+  // Counts of connections over the network by rank and batch.
+  std::map<std::pair<int, std::size_t>, std::int64_t> connections_;
   std::vector<Bandwidth> ports_;
 };
 

@@ -69,7 +69,7 @@ struct PacketCounts {
   std::uint64_t acks = 0;
   std::uint64_t cnps = 0;
   std::uint64_t reordered = 0;     // Packets that came before one with a lower number.
-  std::uint64_t skipped_hops = 0;  // Of packet_hops, those that were not simulated.
+  std::uint64_t skipped_hops = 0;  // Part of packet_hops that was not simulated.
 
   PacketCounts& operator+=(const PacketCounts& other) {
     messages += other.messages;

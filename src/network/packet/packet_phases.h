@@ -191,7 +191,7 @@ class PacketPhases {
   std::vector<Claim> claims_;                 // Indexed by port.
   std::vector<std::uint32_t> node_claims_;    // Indexed by switch.
   std::vector<Line> lines_;                   // Indexed by connection.
-  std::vector<std::uint32_t> connection_of_;  // By slot, of messages that are simulated.
+  std::vector<std::uint32_t> connection_of_;  // Indexed by slot, if it is simulated.
   std::vector<std::unique_ptr<PacketStory>> stories_;
   std::vector<std::vector<std::uint32_t>> readers_;  // Phases by the story that they are told by.
   std::map<std::uint64_t, std::vector<std::uint32_t>> by_key_;  // Stories.

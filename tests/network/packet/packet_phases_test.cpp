@@ -24,7 +24,7 @@ using namespace literals;
 struct Islands {
   TestFabric fabric;
   std::uint32_t count = 0;
-  std::uint32_t hosts = 0;  // Of each.
+  std::uint32_t hosts = 0;  // Hosts of each island.
 };
 
 // Alike but for the last one, some of the time.
