@@ -169,7 +169,7 @@ void set_parts(const Communicator& communicator, const Environment& environment,
     return;
   }
   plan.parts = split_over_channels(plan.function, plan.protocol, plan.bytes, plan.channels,
-                                   communicator.ranks);
+                                   communicator);
   plan.channels = 0;
   for (ChannelPart& part : plan.parts) {
     part.chunk = chunk(part.bytes, 1);

@@ -14,20 +14,19 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr std::int64_t kMinTraffic = 32 * 1024;  // Minimum of a channel, MinTrafficPerChannel.
 constexpr std::int64_t kKib = 1024;
 
 std::int64_t align_up(std::int64_t value, std::int64_t multiple) {
   return divide_up(value, multiple) * multiple;
 }
 
-// Returns how often a byte passes a wire of a channel, roughly (ncclFuncTrafficPerByte); LL sends
-// flags.
-std::int64_t traffic_per_byte(Function function, Protocol protocol, int ranks) {
+// Returns how often a byte passes a wire of a channel, roughly (ncclFuncTrafficPerByte).
+std::int64_t traffic_per_byte(Function function, Protocol protocol, int ranks,
+                              const Release& rules) {
   const std::int64_t passes = function == Function::AllReduce ? 2
                               : gathers_or_scatters(function) ? ranks
                                                               : 1;
-  return passes * (protocol == Protocol::LL ? 4 : 1);
+  return passes * (protocol == Protocol::LL ? rules.ll_traffic : 1);
 }
 
 // Halves `chunk` while `units` chunks of work are not reached, down to `least`.
@@ -173,13 +172,18 @@ ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol
 }
 
 std::vector<ChannelPart> split_over_channels(Function function, Protocol protocol, Bytes bytes,
-                                             int channels, int ranks) {
+                                             int channels, const Communicator& communicator) {
   CHECK(bytes > Bytes(0) && channels > 0, "nothing to split, or nothing to split it over");
-  const std::int64_t passes = traffic_per_byte(function, protocol, ranks);
-  const std::int64_t cell = align_up(divide_up(kMinTraffic, passes), 16);
+  constexpr std::int64_t kMinTraffic = 512;  // A channel has no less; cells do from 2.23 on.
+  const Release& rules = rules_of(communicator);
+  const std::int64_t passes = traffic_per_byte(function, protocol, communicator.ranks, rules);
+  const std::int64_t cell =
+      std::max<std::int64_t>(16, align_up(divide_up(rules.cell_traffic, passes), 16));
   const std::int64_t cells = divide_up(bytes.count(), cell);
-  const std::int64_t traffic = align_up(
-      divide_up(std::max(kMinTraffic, bytes.count() * passes), std::int64_t{channels}), 16);
+  const std::int64_t traffic =
+      align_up(std::max(kMinTraffic, divide_up(std::max(rules.cell_traffic, bytes.count() * passes),
+                                               std::int64_t{channels})),
+               16);
   const std::int64_t each = std::min(cells, divide_up(traffic, cell * passes));
   const std::int64_t full = cells / each;  // Channels with `each` cells; then one with the rest.
   const std::int64_t rest = cells % each;

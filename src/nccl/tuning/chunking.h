@@ -41,7 +41,8 @@ struct ChunkShape {
 // The channels of a part where each has its own range of bytes; `channels` at most. The sum of all
 // parts is `bytes`.
 [[nodiscard]] std::vector<ChannelPart> split_over_channels(Function function, Protocol protocol,
-                                                           Bytes bytes, int channels, int ranks);
+                                                           Bytes bytes, int channels,
+                                                           const Communicator& communicator);
 
 // The chunk for a range of `bytes` (as in ChannelPart) over which `channels` work together.
 [[nodiscard]] Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol,

@@ -15,6 +15,7 @@ constexpr Release kV2_30{};
 constexpr Release v2_28() {
   Release row = kV2_30;
   row.ll_sends = LlSends::UpToMostChannels;
+  row.cell_traffic = std::int64_t{16} * 1024;
   return row;
 }
 
@@ -31,6 +32,7 @@ constexpr Release v2_25() {
   row.first_gpus = FirstGpus::FromTurn;
   row.nvlink[3] = 40.0F;
   row.knows_newer_intel_sockets = false;
+  row.ll_traffic = 1;
   return row;
 }
 
@@ -39,6 +41,7 @@ constexpr Release v2_26() {
   row.nics_over_c2c = NicsOverC2c::FarOnPath;
   row.rings_need_two = true;
   row.knows_newer_intel_sockets = true;
+  row.ll_traffic = 4;
   return row;
 }
 
@@ -46,6 +49,7 @@ constexpr Release v2_20() {
   Release row = v2_25();
   row.max_channels = 32;
   row.ll_sends = LlSends::ByChannel;
+  row.cell_traffic = 0;
   row.bounds_types = false;
   row.next_gpus = NextGpus::NeighboursFirst;
   row.nvlink[2] = row.nvlink[3] = 20.0F;
@@ -64,6 +68,7 @@ constexpr Release v2_21() {
 constexpr Release v2_23() {
   Release row = v2_21();
   row.ll_sends = LlSends::UpToMostChannels;
+  row.cell_traffic = std::int64_t{16} * 1024;
   row.peers = PeerRule::SwitchesOrAmdPairs;
   return row;
 }

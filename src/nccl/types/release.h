@@ -112,6 +112,10 @@ struct Release {
   FastRings fast_rings = FastRings::FromHopper;
   bool copies_pcie_rings = true;  // Channels without NVLink are doubled, as those with NVLink are.
   TreeChunks tree_chunks = TreeChunks::Whole;  // With Simple.
+  // src/enqueue.cc: MinTrafficPerChannel, the traffic of a cell, of which channels have whole ones;
+  // 0: cells of 16 bytes.
+  std::int64_t cell_traffic = std::int64_t{32} * 1024;
+  int ll_traffic = 4;  // Factor on the traffic of LL, which sends flags.
   // src/collectives/device/all_reduce.h: trees with LL and Simple reduce all of a channel's part
   // before they broadcast any of it.
   bool reduces_before_broadcast = false;

@@ -103,19 +103,34 @@ TEST_CASE("chunks of CollNet follow the ranks of a node", "[nccl][chunking]") {
   REQUIRE(chain(Bytes(1)) == kib(32));
 }
 
-TEST_CASE("cells are shares of 32 KiB of traffic", "[nccl][chunking]") {
-  const auto first = [](Function function, Protocol protocol) {
-    return split_over_channels(function, protocol, mib(1), 64, 8).front().bytes;
+TEST_CASE("cells are shares of the traffic that the release asks of a channel",
+          "[nccl][chunking]") {
+  Communicator communicator = communicator_of(h100_node());
+  const auto first = [&](Function function, Protocol protocol) {
+    return split_over_channels(function, protocol, mib(1), 64, communicator).front().bytes;
   };
   REQUIRE(first(Function::AllReduce, Protocol::Simple) == kib(16));
   REQUIRE(first(Function::AllReduce, Protocol::LL).count() % 4096 == 0);
   REQUIRE(first(Function::AllGather, Protocol::Simple).count() % 4096 == 0);
   REQUIRE(first(Function::Broadcast, Protocol::Simple) == kib(32));
   // Ten cells on eight channels: two each on five of them.
-  const auto parts = split_over_channels(Function::AllReduce, Protocol::Simple, kib(160), 8, 8);
+  const auto parts =
+      split_over_channels(Function::AllReduce, Protocol::Simple, kib(160), 8, communicator);
   REQUIRE(parts.size() == 3);
   REQUIRE(parts[1].channels == 3);
   REQUIRE(parts[2].bytes == kib(32));
+  // src/enqueue.cc: 16 KiB up to 2.28, and flags of LL do not count before 2.26; before 2.23 all
+  // channels have the same bytes.
+  communicator.version = Version::V2_28;
+  REQUIRE(first(Function::Broadcast, Protocol::Simple) == kib(16));
+  REQUIRE(first(Function::Broadcast, Protocol::LL) == kib(16));
+  communicator.version = Version::V2_25;
+  REQUIRE(split_over_channels(Function::Broadcast, Protocol::LL, kib(32), 8, communicator).size() ==
+          2);
+  communicator.version = Version::V2_21;
+  REQUIRE(split_over_channels(Function::AllReduce, Protocol::Simple, kib(160), 8, communicator)
+              .front()
+              .bytes == kib(20));
 }
 
 TEST_CASE("chunks are whole grains for any size, and never grow when bytes shrink",
