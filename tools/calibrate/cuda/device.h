@@ -83,6 +83,20 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// What `work` starts on the stream while it is captured.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void()>& work);
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph();
+  void launch(cudaStream_t stream) const;
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 class WallClock {
  public:
   [[nodiscard]] double seconds() const {
@@ -111,6 +125,10 @@ struct Context {
 using Work = std::function<void(std::int64_t number)>;
 [[nodiscard]] std::vector<double> time_on_stream(const Options& options, cudaStream_t stream,
                                                  const Work& work);
+// The same of work that is kernels alone. Where one is so short that the host would be late with
+// the next, a batch is a graph, which holds the kernels of the first numbers.
+[[nodiscard]] std::vector<double> time_kernels(const Options& options, cudaStream_t stream,
+                                               const Work& work);
 // Seconds of `work` by the clock of the host; it waits for what it started.
 [[nodiscard]] std::vector<double> time_on_host(const Options& options, const Work& work);
 

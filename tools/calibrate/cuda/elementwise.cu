@@ -173,7 +173,7 @@ void measure_shape(Context& context, const Stream& stream, const Shape& shape) {
   const DeviceBuffer b = filled(shape.count(), 2.0F);
   const DeviceBuffer to = filled(shape.count(), 0.0F);
   const auto timed = [&](const Work& work) {
-    return time_on_stream(context.options, stream.get(), work);
+    return time_kernels(context.options, stream.get(), work);
   };
   report(context, "add", shape, 6.0, timed([&](std::int64_t) {
            add_kernel<<<blocks_for(packs), kThreads, 0, stream.get()>>>(to.as<Pack>(), a.as<Pack>(),
@@ -201,7 +201,7 @@ void measure_adam(Context& context, const Stream& stream, std::size_t count) {
   for (const DeviceBuffer* const buffer : {&parameters, &first, &second, &gradient}) {
     fill_floats(buffer->as<float>(), count, buffer == &gradient ? 1.0F : 0.0F, stream.get());
   }
-  const auto seconds = time_on_stream(context.options, stream.get(), [&](std::int64_t) {
+  const auto seconds = time_kernels(context.options, stream.get(), [&](std::int64_t) {
     adam_kernel<<<blocks_for(count / 4), kThreads, 0, stream.get()>>>(
         parameters.as<float4>(), first.as<float4>(), second.as<float4>(), gradient.as<float4>(),
         copy.as<uint2>(), count / 4);

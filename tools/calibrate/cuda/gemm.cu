@@ -336,8 +336,8 @@ void measure_gemm(Context& context) {
   for (const GemmShape& shape : kShapes) {
     try {
       const Gemm gemm(context, parse_gemm_type(type), shape);
-      const auto seconds = time_on_stream(context.options, stream.get(),
-                                          [&](std::int64_t i) { gemm.start(i, stream.get()); });
+      const auto seconds = time_kernels(context.options, stream.get(),
+                                        [&](std::int64_t i) { gemm.start(i, stream.get()); });
       gemm.check(stream.get());
       add_rate(context, parameters(type, shape), shape, seconds);
       add_times(context.sink, "matrix product time", parameters(type, shape), seconds);

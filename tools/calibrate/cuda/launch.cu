@@ -70,31 +70,14 @@ void measure_one(Context& context, const Stream& stream, const std::vector<Param
             }));
 }
 
-class Graph {
- public:
-  // A chain of small kernels.
-  Graph(int nodes, const Stream& stream, unsigned int* counter) {
-    require(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "capture");
+// A chain of small kernels.
+Graph chain_of(int nodes, const Stream& stream, unsigned int* counter) {
+  return Graph(stream.get(), [&] {
     for (int i = 0; i < nodes; ++i) {
       small_kernel<<<1, 32, 0, stream.get()>>>(counter);
     }
-    require(cudaStreamEndCapture(stream.get(), &graph_), "capture");
-    require(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() {
-    (void)cudaGraphExecDestroy(executable_);
-    (void)cudaGraphDestroy(graph_);
-  }
-  void launch(const Stream& stream) const {
-    require(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");
-  }
-
- private:
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t executable_ = nullptr;
-};
+  });
+}
 
 }  // namespace
 
@@ -136,25 +119,25 @@ void measure_graph(Context& context) {
   const Stream stream;
   for (const int nodes : {1, 2, 4, 16, 64, 256, 1024}) {
     const Counter counter;
-    const Graph counting(nodes, stream, counter.get());
-    counting.launch(stream);
+    const Graph counting = chain_of(nodes, stream, counter.get());
+    counting.launch(stream.get());
     stream.wait();
     counter.require_value(static_cast<unsigned int>(nodes), "graph");
-    const Graph graph(nodes, stream, nullptr);
+    const Graph graph = chain_of(nodes, stream, nullptr);
     const std::vector<Parameter> parameters = {integer("nodes", nodes)};
-    add_times(
-        context.sink, "graph interval", parameters,
-        time_on_stream(context.options, stream.get(), [&](std::int64_t) { graph.launch(stream); }));
+    add_times(context.sink, "graph interval", parameters,
+              time_on_stream(context.options, stream.get(),
+                             [&](std::int64_t) { graph.launch(stream.get()); }));
     add_times(context.sink, "graph round trip", parameters,
               time_on_host(context.options, [&](std::int64_t) {
-                graph.launch(stream);
+                graph.launch(stream.get());
                 stream.wait();
               }));
     // The host's part alone: the stream is empty when it begins.
     std::vector<double> host;
     for (int i = 0; i < context.options.repetitions; ++i) {
       const WallClock clock;
-      graph.launch(stream);
+      graph.launch(stream.get());
       host.push_back(clock.seconds());
       stream.wait();
     }
