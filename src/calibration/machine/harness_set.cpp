@@ -108,6 +108,9 @@ HarnessSet read_set(const JsonValue& json, const std::string& name) {
     set.warnings.push_back(
         fmt::format("{}: the run did not come to its end (--resume continues with it)", name));
   }
+  const JsonValue& options = member(json, "options", name);
+  set.repetitions = static_cast<int>(number_in(options, "repetitions", name + ": options"));
+  set.warmup = static_cast<int>(number_in(options, "warmup", name + ": options"));
   const JsonValue& machine = member(json, "machine", name);
   set.nccl = text_in(machine, "nccl", name + ": machine");
   for (const JsonValue& gpu : list_in(machine, "gpus", name + ": machine")) {

@@ -30,7 +30,7 @@ struct RateTable {
   Precision precision = Precision::Bf16;
   std::vector<RateRow> rows;
   // Rate after seconds of the same product over that of a burst, which ends before the power limit
-  // is reached. The rows have it in them.
+  // is reached. The rows have it in them, as far as they were bursts.
   double warm = 1.0;
 };
 

@@ -52,10 +52,10 @@ class OperatorTimes {
 
   // Times a product at the precision of the linear layers, or in 16 bits.
   [[nodiscard]] SimTime linear(const Gemm& gemm) const {
-    return time_of(gemm, rates_.linear_rate * alignment(gemm));
+    return time_of(gemm, rates_.linear_rate * alignment(gemm, rates_.linear_bytes));
   }
   [[nodiscard]] SimTime product(const Gemm& gemm) const {
-    return time_of(gemm, rates_.gemm_rate * alignment(gemm));
+    return time_of(gemm, rates_.gemm_rate * alignment(gemm, rates_.element_bytes));
   }
   // Times linear() with K cut into parts where the output alone has too few tiles for all
   // multiprocessors: for the gradient of a small matrix over many samples. Sums of parts, in 32
@@ -92,7 +92,7 @@ class OperatorTimes {
   // `beside`: bytes that pass memory while no product is computed.
   [[nodiscard]] SimTime time_of(const Gemm& gemm, double rate, double beside = 0.0) const;
   // 1, or the share of the rate that is left where N or K is odd.
-  [[nodiscard]] double alignment(const Gemm& gemm) const;
+  [[nodiscard]] double alignment(const Gemm& gemm, int element_bytes) const;
   // Bytes that are counted with elements of 16 bits, with those that elements have.
   [[nodiscard]] double in_elements(double bytes) const;
   [[nodiscard]] double fused_flops(const AttentionShape& shape, const FusedKernel& kernel,

@@ -37,8 +37,9 @@ void generation_fields(Fields& fields, GenerationRates& rates) {
                   "Start and end of a tile, as elements of K.");
   fields.required("partial_wave", rates.partial_wave, Cited{Number{0.0, 1.0}},
                   "Share of what idles in the last wave of tiles that shows.");
-  fields.required("misaligned", rates.misaligned, kShareOfPeak,
-                  "Factor for N or K that is no multiple of 16.");
+  fields.required("aligned", rates.aligned, Cited{Whole{1, 1024}},
+                  "Bytes of which rows of N and of K elements are to be a multiple.");
+  fields.required("misaligned", rates.misaligned, kShareOfPeak, "Factor where they are not.");
   fields.required("grouped_gemm", rates.grouped_gemm, kShareOfPeak,
                   "Factor for products of experts.");
   fields.required("memory", rates.memory, kShareOfPeak, "Share of the memory bandwidth.");
@@ -123,6 +124,7 @@ void set_linears(const GpuModel& gpu, const GenerationRates& generation, Precisi
   rates.peak = row.linear_factor > 0.0 && !gpu.peak.contains(peak) ? row.linear_factor * rates.peak
                                                                    : peak_of(gpu, peak);
   rates.linear_rate = *share * rates.peak * sustained;
+  rates.linear_bytes = 1;
   rates.fp8_cast = row.cast == nullptr ? 0.0 : *(generation.*row.cast);
 }
 
@@ -286,6 +288,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   rates.memory_bound = memory_bound->second;
   rates.fuses_operators = software.fusion != "eager";
   rates.element_bytes = row_of(precision).element_bytes;
+  rates.linear_bytes = rates.element_bytes;
   rates.gathers_keys = software.gathers_keys;
   rates.accumulate_bytes = software.accumulate_bytes;
   rates.scatter_bytes = software.scatter_bytes;

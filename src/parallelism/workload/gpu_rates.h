@@ -32,7 +32,8 @@ struct KernelRates {
   SimTime gemm_start;              // Start of each kernel.
   std::int64_t tile_prologue = 0;  // Start and end of a tile, as elements of K.
   double partial_wave = 1.0;       // Share of a wave that its idle multiprocessors cost.
-  double misaligned = 1.0;         // Where N or K is no multiple of 16.
+  std::int64_t aligned = 16;       // Bytes of which rows of operands are to be a multiple.
+  double misaligned = 1.0;         // Factor where they are not.
   double grouped_gemm = 1.0;       // Factor for the products of experts in one kernel.
   SimTime host_layer;              // For the host to launch a layer forward.
   SimTime host_collective;         // For the host to call a collective.
@@ -99,6 +100,7 @@ struct ComputeRates : KernelRates {
   double fp8_cast = 0.0;        // 0: none, as nothing is cast.
   // Bytes of an element of activations and weights; ParallelPlan has it too.
   int element_bytes = 2;
+  int linear_bytes = 2;  // The same of what linear layers multiply; sizes of 4 bits count as one.
   // SoftwareProfile.
   bool gathers_keys = false;
   double accumulate_bytes = 0.0;

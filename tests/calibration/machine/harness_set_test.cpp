@@ -30,7 +30,8 @@ std::string measurement(const std::string& id, const std::string& samples) {
 
 std::string harness_text(const std::string& measurements) {
   return "{\"format\": \"trainyard-measurements\", \"version\": 1, \"backend\": \"cuda\", "
-         "\"complete\": true, \"machine\": {\"nccl\": \"2.27.7\", \"gpus\": [{\"name\": \"NVIDIA "
+         "\"options\": {\"repetitions\": 30, \"warmup\": 5}, \"complete\": true, \"machine\": "
+         "{\"nccl\": \"2.27.7\", \"gpus\": [{\"name\": \"NVIDIA "
          "H100\"}]}, \"measurements\": [" +
          measurements + "]}";
 }

@@ -3,6 +3,7 @@
 
 #include "calibration/machine/rate_rows.h"
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -80,6 +81,22 @@ TEST_CASE("a product that was warm slows all rows of its table") {
   REQUIRE(tables.size() == 1);
   REQUIRE(tables[0].warm == 0.8);
   REQUIRE(tables[0].rows.at(0).measured == SimTime(1'250'000'000));
+}
+
+TEST_CASE("a product that was repeated for long was warm itself") {
+  Parameters warm = product_of(8192, 8192, 8192);
+  warm["seconds_before"] = 3.0;
+  HarnessSet set =
+      set_of({product_time(500.0, 8192, 8192, 4096), product_time(9000.0, 8192, 8192, 57344),
+              sample_of("gpu.gemm.bf16", "matrix product rate", "TFLOP/s", 800.0,
+                        product_of(8192, 8192, 8192)),
+              sample_of("gpu.gemm.bf16", "matrix product rate", "TFLOP/s", 640.0, warm)});
+  set.repetitions = 90;
+  set.warmup = 10;
+  const std::vector<RateTable> tables = rate_tables(set);
+  // 100 repetitions of 500 us are half of the burst of 0.1 s.
+  REQUIRE(tables.at(0).rows.at(0).measured.seconds() == Approx(500e-6 / std::sqrt(0.8)));
+  REQUIRE(tables.at(0).rows.at(1).measured == SimTime(9'000'000'000));
 }
 
 TEST_CASE("bandwidths count each pass of the memory, of the fastest number of CTAs") {

@@ -71,6 +71,7 @@ std::string kernels_of_one_gpu() {
   return nlohmann::json{{"format", "trainyard-measurements"},
                         {"version", 1},
                         {"backend", "cuda"},
+                        {"options", {{"repetitions", 30}, {"warmup", 5}}},
                         {"complete", true},
                         {"machine", {{"nccl", ""}, {"gpus", {{{"name", "NVIDIA H100"}}}}}},
                         {"measurements", {products, memory, copies}}}

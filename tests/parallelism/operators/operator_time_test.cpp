@@ -44,7 +44,13 @@ TEST_CASE("tiles have a start and an end, kernels too, and odd shapes are slow",
   rates.misaligned = 0.5;
   const OperatorTimes operators(rates);
   REQUIRE(operators.product({.m = 1024, .n = 128, .k = 16}) == waves(1, 96) + microseconds(4));
-  REQUIRE(operators.product({.m = 1024, .n = 120, .k = 16}) == waves(2, 96) + microseconds(4));
+  REQUIRE(operators.product({.m = 1024, .n = 120, .k = 16}) == waves(1, 96) + microseconds(4));
+  REQUIRE(operators.product({.m = 1024, .n = 122, .k = 16}) == waves(2, 96) + microseconds(4));
+  REQUIRE(operators.product({.m = 1024, .n = 121, .k = 16}).seconds() ==
+          Approx(waves(2, 96).seconds() / 0.53 + 4e-6));
+  rates.aligned = 32;
+  REQUIRE(OperatorTimes(rates).product({.m = 1024, .n = 120, .k = 16}) ==
+          waves(2, 96) + microseconds(4));
 }
 
 TEST_CASE("a product is not faster than its operands pass memory", "[operators]") {

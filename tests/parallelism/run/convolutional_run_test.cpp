@@ -31,16 +31,17 @@ const std::vector<MeasuredImages>& measured_images() {
   static const std::vector<MeasuredImages> rows{
       {"resnet-50", "dgx-1", 1, Precision::Fp32, 112, 367.0, 0.0977},
       {"resnet-50", "dgx-1", 8, Precision::Fp32, 112, 2855.0, 0.0736},
-      {"resnet-50", "dgx-1", 1, kMixed, 256, 1200.0, 0.0940},
-      {"resnet-50", "dgx-1", 8, kMixed, 256, 8322.0, -0.0432},
+      {"resnet-50", "dgx-1", 1, kMixed, 256, 1200.0, 0.0968},
+      {"resnet-50", "dgx-1", 8, kMixed, 256, 8322.0, -0.0404},
       {"resnet-50", "dgx-a100", 1, Precision::Tf32, 256, 938.0, -0.0416},
       {"resnet-50", "dgx-a100", 8, Precision::Tf32, 256, 7248.0, -0.0734},
       {"resnet-50", "dgx-a100", 1, kMixed, 256, 2470.0, -0.0909},
       {"resnet-50", "dgx-a100", 8, kMixed, 256, 16621.0, -0.2560},
+      {"resnet-50", "dgx-h200", 1, Precision::Bf16, 256, 4735.0, 0.0359},
       {"unet", "dgx-1", 1, Precision::Fp32, 8, 17.91, -0.0764},
       {"unet", "dgx-1", 8, Precision::Fp32, 8, 137.11, -0.1168},
-      {"unet", "dgx-1", 1, kMixed, 8, 59.58, 0.3829},
-      {"unet", "dgx-1", 8, kMixed, 8, 368.88, 0.1342},
+      {"unet", "dgx-1", 1, kMixed, 8, 59.58, 0.4440},
+      {"unet", "dgx-1", 8, kMixed, 8, 368.88, 0.1949},
   };
   return rows;
 }
