@@ -3,6 +3,9 @@
 
 #include "cli/common/commands.h"
 
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -53,6 +56,21 @@ std::string error(const std::vector<std::string>& arguments) {
 nlohmann::json plan_json(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--format", "json"});
   return nlohmann::json::parse(run_plan(arguments));
+}
+
+// The records of one measurement of a measurement set.
+using HarnessText = std::map<std::string, std::string>;
+HarnessText texts_of(const std::filesystem::path& file, const std::string& id) {
+  HarnessText texts;
+  const nlohmann::json set = nlohmann::json::parse(std::ifstream(file));
+  for (const auto& measurement : set["measurements"]) {
+    if (measurement["id"] == id) {
+      for (const auto& record : measurement["records"]) {
+        texts[record["name"]] = record["text"];
+      }
+    }
+  }
+  return texts;
 }
 
 }  // namespace
@@ -173,6 +191,36 @@ TEST_CASE("a plan chooses as the same machine's logs of other operations say", "
                      "AllGather: 32768 Bytes -> Algo PAT proto SIMPLE channel{Lo..Hi}={0..1}\n"
                      "AllGather: 65536 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}\n",
                      0) == 0);
+}
+
+TEST_CASE("a plan has the lines that NCCL logged on the machine of the harness", "[nccl]") {
+  struct Log {
+    const char* file;
+    const char* id;
+    const char* nodes;
+  };
+  const auto [file, id, nodes] = GENERATE(Log{"h200-two-hosts.json", "nccl.hosts.log", "2"},
+                                          Log{"h200-4-hosts.json", "network.log", "4"},
+                                          Log{"h200-8-hosts.json", "network.log", "8"},
+                                          Log{"h200-16-hosts.json", "network.log", "16"});
+  const HarnessText records = texts_of(source_dir() / "validation/harness" / file, id);
+  const ScratchFolder folder;
+  const std::string topology = folder.write("server.xml", records.at("NCCL topology")).string();
+  std::size_t lines = 0;
+  for (const char* const operation :
+       {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}) {
+    std::istringstream plan(run_plan({operation, "--topo-file", topology, "--nodes", nodes,
+                                      "--nccl-version", "2.28.9", "--env", "NCCL_NVLS_ENABLE=0",
+                                      "-b", "8", "-e", "128M", "-f", "4", "--format", "info"}));
+    for (std::string line; std::getline(plan, line); ++lines) {
+      if (line.starts_with("#")) {
+        continue;
+      }
+      INFO(operation << ": " << line);
+      REQUIRE(records.at("NCCL log").find("NCCL INFO " + line + "\n") != std::string::npos);
+    }
+  }
+  REQUIRE(lines > 200);
 }
 
 TEST_CASE("mistakes in a plan's input are one line", "[nccl]") {
