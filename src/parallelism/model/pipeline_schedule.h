@@ -152,8 +152,8 @@ struct PipelineShape {
   int ranks = 1;
   int micro_batches = 1;  // The micro-batches of a step, both directions together.
   int chunks = 1;         // The chunks of a rank.
-  // By stage, for schedules that fill memory (scheduled_shape.h); empty: stages are alike, and keep
-  // all that a forward leaves until the gradient of the weights.
+  // Stages in their order, for schedules that fill memory (scheduled_shape.h); empty: all are alike
+  // and keep what a forward leaves until the gradient of the weights.
   std::vector<StageMemory> stage_memory = {};
 
   [[nodiscard]] int directions() const { return schedule->layout.directions; }
