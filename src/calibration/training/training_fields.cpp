@@ -52,9 +52,12 @@ struct Read {
       std::string_view text;
       std::string_view name;
     };
+    // Steps of ZB-1p and ZB-2p are timed in the handmade orders. In that of the search those of
+    // fewer micro-batches than ranks are up to 11 % too fast, as gradients of weights take longer
+    // here, and the other passes less, than table 9 of arXiv 2401.10241 has them.
     static constexpr std::array kOtherNames{
         OtherName{"1f1b-i", "interleaved"},
-        OtherName{"zb-1p", "zb-h1"},  // "ZB-1p" of arXiv 2401.10241: H1's memory.
+        OtherName{"zb-1p", "zb-h1"},
         OtherName{"zb-2p", "zb-h2"},
     };
     const std::string text = lower_case(node.as_string());
@@ -65,8 +68,7 @@ struct Read {
     const std::vector<std::string_view> names = pipeline_schedule_names();
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end()) {
-      node.fail(fmt::format("one of {}, 1f1b-i, zb-1p, zb-2p", fmt::join(names, ", ")),
-                node.found());
+      node.fail(fmt::format("one of {}, 1f1b-i", fmt::join(names, ", ")), node.found());
     }
     return pipeline_schedules()[static_cast<std::size_t>(at - names.begin())];
   }

@@ -164,8 +164,10 @@ void add_memory_score(const std::filesystem::path& folder, TrainingScore& score)
                       .measured_s = static_cast<double>(row.measured.count()),
                       .predicted_s = static_cast<double>(predicted.count())});
     }
-    score.memory_sources.push_back({.name = file.stem().string(), .errors = step_errors(rows)});
-    add(score.memory, score.memory_sources.back().errors);
+    const StepErrors errors = step_errors(rows);
+    score.memory_sources.push_back(
+        {.name = file.stem().string(), .errors = errors, .rows = std::move(rows)});
+    add(score.memory, errors);
   }
   divide(score.memory);
 }

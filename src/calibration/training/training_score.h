@@ -77,6 +77,7 @@ struct SourceScore {
 struct MemoryScore {
   std::string name;  // Name of the table.
   StepErrors errors = {};
+  std::vector<ScoredStep> rows = {};  // Bytes instead of seconds.
 };
 
 struct TrainingScore {

@@ -8,6 +8,7 @@
 
 #include "parallelism/closed_forms/pipeline_timeline.h"
 #include "parallelism/memory/offload.h"
+#include "parallelism/memory/scheduled_shape.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/operator_time.h"
@@ -277,7 +278,8 @@ PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
                             .input_gradient = passes.input_gradient.total(),
                             .weight_gradient = passes.weight_gradient.total()});
   }
-  return run_pipeline(plan_.pipeline_shape(), times);
+  return run_pipeline(
+      scheduled_shape(job_.model, plan_, memory_settings(job_.software), job_.loads), times);
 }
 
 StepParts StepModel::parts_of(const std::vector<TimedPass>& passes, int rank) const {

@@ -14,6 +14,7 @@
 #include "parallelism/lowering/lowered_copies.h"
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
+#include "parallelism/memory/scheduled_shape.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/walk/gradient_compression.h"
 #include "parallelism/walk/step_traffic.h"
@@ -35,7 +36,7 @@ class StepLowering {
   StepLowering(const StepJob& job, StepGraph& result)
       : job_(job),
         plan_(job.plan),
-        shape_(plan_.pipeline_shape()),
+        shape_(scheduled_shape(job.model, plan_, memory_settings(job.software), job.loads)),
         result_(result),
         communicators_(plan_, job.server_of_rank, job.domains(), result.graph),
         units_(job, result.graph),

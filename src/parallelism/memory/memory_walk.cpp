@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl/types/environment.h"
+#include "parallelism/memory/scheduled_shape.h"
 #include "parallelism/model/adapters.h"
 #include "parallelism/model/model_ends.h"
 #include "parallelism/operators/rank_parameters.h"
@@ -50,7 +51,7 @@ class RankWalk {
   }
 
   RankMemory run() {
-    const PipelineShape shape = plan_.pipeline_shape();
+    const PipelineShape shape = scheduled_shape(model_, plan_, settings_, loads_);
     const std::vector<PipelineStage> stages = pipeline_stages(plan_, model_);
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       has_embedding_ = has_embedding_ || shape.stage_of(memory_.rank, chunk) == 0;
@@ -121,8 +122,7 @@ class RankWalk {
 
   [[nodiscard]] Unit embedding_unit() const {
     Unit unit;
-    unit.kept =
-        saved_bytes(embedding_tensors(model_, plan_, settings_.activations), plan_.tokens());
+    unit.kept = kept_bytes(model_, plan_, settings_, loads_, {.place = StepPlace::Embedding});
     ParallelPlan plan = plan_;
     plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
     unit.parameters = gathered_parameters(model_, plan, {.place = StepPlace::Embedding});
@@ -139,8 +139,7 @@ class RankWalk {
         activation_options(model_, of.layer, plan_, settings_, loads_);
     Unit unit;
     const std::vector<SavedTensor> saved = saved_tensors(model_, layer, plan_, options);
-    const std::vector<SavedTensor> kept = kept_tensors(model_, layer, plan_, options);
-    unit.kept = saved_bytes(kept, plan_.tokens());
+    unit.kept = kept_bytes(model_, plan_, settings_, loads_, of);
     // Under full recomputation the layer's input is the first tensor that it saves.
     unit.working = saved_bytes(saved, plan_.tokens()).forward - unit.kept.forward +
                    backward_working_bytes(model_, layer, plan_, options);

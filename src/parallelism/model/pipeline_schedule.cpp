@@ -13,8 +13,17 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kSchedules{
-    &kOneForwardOneBackward, &kGPipe,    &kInterleaved, &kZeroBubbleH1, &kZeroBubbleH2,
-    &kZeroBubbleV,           &kDualPipe, &kVHalf,       &kVMin,
+    &kOneForwardOneBackward,
+    &kGPipe,
+    &kInterleaved,
+    &kZeroBubbleH1,
+    &kZeroBubbleH2,
+    &kZeroBubble1p,
+    &kZeroBubble2p,
+    &kZeroBubbleV,
+    &kDualPipe,
+    &kVHalf,
+    &kVMin,
 };
 
 [[noreturn]] void refuse(const PipelineShape& shape, std::string_view error) {

@@ -83,6 +83,12 @@ struct StageTimes {
   SimTime weight_gradient;
 };
 
+// The activations that a stage keeps of one micro-batch.
+struct StageMemory {
+  Bytes forward;  // From the forward to the gradient of the inputs.
+  Bytes weight;   // From there to the gradient of the weights.
+};
+
 struct PipelineShape;
 
 // A row of the table. Rows are constants, and a schedule is known by the address of its row.
@@ -94,6 +100,8 @@ struct PipelineSchedule {
   StageLayout layout = kLineLayout;
   // Some backwards run as two passes, so that gradients of inputs go on before those of weights.
   bool splits_backward = false;
+  // The order of the passes depends on PipelineShape::stage_memory.
+  bool fills_memory = false;
   // Returns the error, "expected ..., found ...", of a shape that lacks what else the schedule
   // needs; empty where it lacks nothing. Nothing: the schedule takes all numbers of ranks and
   // micro-batches.
@@ -123,6 +131,10 @@ extern const PipelineSchedule kZeroBubbleH1;
 // At most 2p - 1 activations, and no idle time between a rank's first and last pass for
 // m >= 2p - 1.
 extern const PipelineSchedule kZeroBubbleH2;
+// One chunk a rank and a split backward, laid out so that each rank fills the memory of p
+// micro-batches of the second stage, or of 2 p.
+extern const PipelineSchedule kZeroBubble1p;
+extern const PipelineSchedule kZeroBubble2p;
 // Two chunks a rank in a V and a split backward. Section 6 there; the order is that of PyTorch's
 // ScheduleZBVZeroBubble.
 extern const PipelineSchedule kZeroBubbleV;
@@ -140,6 +152,9 @@ struct PipelineShape {
   int ranks = 1;
   int micro_batches = 1;  // The micro-batches of a step, both directions together.
   int chunks = 1;         // The chunks of a rank.
+  // Stages in their order, for schedules that fill memory (scheduled_shape.h); empty: all are alike
+  // and keep what a forward leaves until the gradient of the weights.
+  std::vector<StageMemory> stage_memory = {};
 
   [[nodiscard]] int directions() const { return schedule->layout.directions; }
   // Returns the number of stages of the model.

@@ -12,7 +12,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 40;
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxTableSize = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxTables = 100'000;
 constexpr std::int64_t kMaxLookups = 100'000;
 constexpr double kMaxParameters = 1e15;  // So that bytes of all of them fit 64 bits.
@@ -47,7 +47,7 @@ void check_mlp(const ConfigNode& node, const std::vector<std::int64_t>& outputs,
   }
 }
 
-constexpr Whole kElements{1, kMaxSize};
+constexpr Whole kElements{1, kMaxTableSize};
 
 // Equal tables.
 struct TableRun {

@@ -77,7 +77,7 @@ Table mean_table(const TrainingScore& score) {
 
 Table memory_table(const TrainingScore& score) {
   std::vector<MemoryScore> rows = score.memory_sources;
-  rows.push_back({"all", score.memory});
+  rows.push_back({"all", score.memory, {}});
   return table_of(rows, [](const MemoryScore& row) {
     std::vector<Field> fields{{column("source", "source", Align::Left), Cell::of(row.name)}};
     add_errors(row.errors, "memory", "memory", fields);
@@ -141,6 +141,21 @@ Json without_all(const Table& table) {
   Json rows = to_json(table);
   rows.erase(rows.size() - 1);
   return rows;
+}
+
+Json memory_json(const TrainingScore& score) {
+  Json sources = without_all(memory_table(score));
+  for (std::size_t index = 0; index < score.memory_sources.size(); ++index) {
+    Json rows = Json::array();
+    for (const ScoredStep& row : score.memory_sources[index].rows) {
+      rows.push_back({{"id", row.id},
+                      {"measured_bytes", row.measured_s},
+                      {"predicted_bytes", row.predicted_s},
+                      {"log_ratio", row.log_error()}});
+    }
+    sources[index]["rows"] = std::move(rows);
+  }
+  return sources;
 }
 
 Json summary_of(const TrainingScore& score) {
@@ -246,7 +261,7 @@ Document document_of(const TrainingReport& report) {
   document.add_table("Means over sources.", mean_table(score));
   if (score.memory.rows > 0) {
     document.add_table("Memory of the fullest rank.", memory_table(score));
-    document.add_detail("memory", without_all(memory_table(score)));
+    document.add_detail("memory", memory_json(score));
   }
   if (report.with_files) {
     add_fits(report, document);

@@ -53,6 +53,23 @@ TEST_CASE("errors of training steps are logarithms for programs", "[training]") 
   REQUIRE(has(csv, "\nlab,a100,1,0,2,0,0,0,1,0.0953"));
 }
 
+TEST_CASE("measured memory is reported row by row to programs", "[training]") {
+  TrainingReport report = report_of_one();
+  const StepErrors errors{.sources = 1, .rows = 1};
+  report.score.memory = errors;
+  report.score.memory_sources = {
+      {.name = "lab",
+       .errors = errors,
+       .rows = {{.id = "m", .measured_s = 1024.0, .predicted_s = 2048.0}}}};
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["memory"].size() == 1);
+  const auto row = json["memory"][0]["rows"][0];
+  REQUIRE(row["id"] == "m");
+  REQUIRE(row["measured_bytes"].get<double>() == 1024.0);
+  REQUIRE(row["predicted_bytes"].get<double>() == 2048.0);
+  REQUIRE(row["log_ratio"].get<double>() == Approx(0.6931472));
+}
+
 TEST_CASE("the report on training steps counts rows in their intervals by class", "[training]") {
   TrainingReport report = report_of_one();
   report.coverage = {{"as shown", {{"all", {.rows = 8, .inside = 7}}}}};
