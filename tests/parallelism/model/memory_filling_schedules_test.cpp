@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "parallelism/closed_forms/pipeline_timeline.h"
@@ -18,8 +17,8 @@ PipelineShape filled_shape(const PipelineSchedule& schedule, int ranks, int micr
   PipelineShape shape{.schedule = &schedule, .ranks = ranks, .micro_batches = micro_batches};
   for (int rank = 0; rank < ranks; ++rank) {
     const std::int64_t size = rank == 0 || rank + 1 == ranks ? end : 60;
-    const auto weight = static_cast<std::int64_t>(static_cast<double>(size) * share + 0.5);
-    shape.stage_memory.push_back({.forward = Bytes(size), .weight = Bytes(weight)});
+    const Bytes weight(std::llround(static_cast<double>(size) * share));
+    shape.stage_memory.push_back({.forward = Bytes(size), .weight = weight});
   }
   return shape;
 }
