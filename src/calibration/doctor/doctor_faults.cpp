@@ -123,7 +123,8 @@ class FaultList {
         none.empty() && is_said ? "NCCL_NET_GDR_LEVEL is said of the run" : none,
         [] { return setting("NCCL_NET_GDR_LEVEL", "LOC", without_gpudirect); });
     // Sockets copy through host memory.
-    const bool has_sockets = job_.machine.network == "socket";
+    const std::string& network = job_.machine.network;
+    const bool has_sockets = network == "socket" || network.ends_with("-tcp");
     add("sockets", "InfiniBand is off: sockets",
         none.empty() && has_sockets ? "the network is one of sockets" : none,
         [] { return setting("NCCL_NET", "Socket", without_gpudirect); });

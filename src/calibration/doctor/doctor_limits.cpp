@@ -55,6 +55,10 @@ void slow_latency(nccl::Profile& profile, double factor) {
   for (auto& [name, network] : profile.networks) {
     slow(network.latency, factor);
     slow(network.host_cost, factor);
+    slow(network.long_cost, factor);
+    if (network.staged_latency) {
+      slow(*network.staged_latency, factor);
+    }
   }
 }
 
@@ -86,6 +90,7 @@ nccl::Profile slowed(const nccl::Profile& profile, TimeLimit limit, double facto
       for (auto& [name, network] : slower.networks) {
         network.rate /= factor;
         slow(network.connection_rate, factor);
+        slow(network.staged_rate, factor);
       }
       break;
     case TimeLimit::Pcie:

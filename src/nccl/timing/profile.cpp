@@ -80,6 +80,13 @@ void network_fields(Fields& fields, NetworkProfile& network) {
   fields.required("host_cost", network.host_cost, kTime, "Cost of a message for its thread.");
   fields.required("rate", network.rate, kShare, "Share of the payload rate of a NIC.");
   fields.optional("connection_rate", network.connection_rate, kRate, "Rate of a channel.");
+  fields.optional("long_above", network.long_above, fitted(Amount{}),
+                  "Bytes on the wire, of which more are agreed on before they are sent.");
+  fields.optional("long_cost", network.long_cost, kTime, "Further cost of such a message.");
+  fields.optional("staged_latency", network.staged_latency, kTime,
+                  "From block to block without GPUDirect, Simple.");
+  fields.optional("staged_rate", network.staged_rate, kRate,
+                  "Rate of a thread that copies what it receives, without GPUDirect.");
 }
 
 void nvlink_fields(Fields& fields, Profile& profile) {
@@ -96,6 +103,8 @@ void pcie_fields(Fields& fields, Profile& profile) {
 
 void host_fields(Fields& fields, Profile& profile) {
   fields.required("latency", profile.host, kTimes, "From block to block.");
+  fields.required("ll_check_rate", profile.ll_check_rate, kRate,
+                  "Data of LL that a thread of Grace looks at before it sends.");
   fields.required("ll_pass_extra", profile.staged_ll_pass, kTime, "Further time of a pass of LL.");
   fields.required("rate", profile.staging_rate, kShare, "Share that copies get.");
 }

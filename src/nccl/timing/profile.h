@@ -72,6 +72,12 @@ struct NetworkProfile {
   SimTime host_cost;      // Cost of each message for the thread that posts or completes it.
   double rate = 1.0;      // Share of the NIC's payload rate.
   Bandwidth connection_rate = kMaxBandwidth;  // Rate of one channel: of its thread that copies.
+  // A message of more bytes on the wire costs its threads this much more: it is agreed on first.
+  Bytes long_above;
+  SimTime long_cost;
+  // Without GPUDirect: latency of Simple, and rate of the receiver's thread, which copies.
+  std::optional<SimTime> staged_latency = {};
+  Bandwidth staged_rate = kMaxBandwidth;
 };
 
 struct LaunchProfile {
@@ -133,6 +139,7 @@ struct Profile {
   int units_in_step = 0;  // Until blocks that read over NVLink have come apart.
   ProtocolTimes pcie;
   ProtocolTimes host;
+  Bandwidth ll_check_rate;        // Data of LL that a thread of Grace looks at, line by line.
   SimTime staged_ll_pass;         // Extra time of each pass of LL through host memory.
   double pcie_rate = 1.0;         // Share of a PCIe link that kernels get with both ways in use.
   double pcie_ll_rate = 0.5;      // Data of LL over the rate of a PCIe link.

@@ -40,10 +40,14 @@ class LoopProgram final : public LaneProgram {
     const std::uint64_t primitive = in_loop / units;
     const std::uint64_t unit = in_loop % units;
     const bool several = primitives_ > 1;
+    const Bytes bytes = rule_.bytes(chunk, unit);
+    const bool is_empty = rule_.protocol == Protocol::Simple && bytes.count() == 0;
     return {.receives = several && primitive == 0 ? kNoEnds : receives_,
             .sends = several && primitive + 1 == primitives_ ? kNoEnds : sends_,
-            .bytes = rule_.bytes(chunk, unit),
-            .cost = unit == 0 ? rule_.unit_cost + rule_.chunk_cost : rule_.unit_cost,
+            .bytes = bytes,
+            .cost = is_empty    ? rule_.empty_cost
+                    : unit == 0 ? rule_.unit_cost + rule_.chunk_cost
+                                : rule_.unit_cost,
             .ends_message = rule_.protocol == Protocol::Simple || unit + 1 == units};
   }
 

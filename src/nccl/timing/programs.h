@@ -20,7 +20,8 @@ struct UnitRule {
   // LL, LL128: bytes that the threads hold at once. Simple: the least size of a slice.
   Bytes quantum;
   int slices = 1;      // Simple: units of each chunk, the later ones perhaps empty.
-  SimTime unit_cost;   // Cost of each unit beside its bytes.
+  SimTime unit_cost;   // Cost of each unit beside its bytes, of Simple if it has any.
+  SimTime empty_cost;  // Simple: cost of a unit without bytes.
   SimTime chunk_cost;  // Cost of each chunk, with its first unit.
 
   [[nodiscard]] std::uint64_t units(Bytes chunk) const;

@@ -36,6 +36,16 @@ namespace trainyard::nccl {
 
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
+// Work of the hosts of a connection beyond what each message costs them.
+struct HostWork {
+  SimTime long_cost = {};  // Either host has it for a message above `long_above`.
+  Bytes long_above = {};
+  // The sender's looks at all lines of a unit to know that they are there (LL); those of the units
+  // before are looked at while the block fills the next one.
+  Bandwidth check_rate = kMaxBandwidth;
+  Bandwidth copy_rate = kMaxBandwidth;  // The receiver's copies the message.
+};
+
 struct ReplayConnection {
   std::vector<std::uint32_t> ports = {};  // Ports that its bytes pass.
   // The time until the receiver sees what has left.
@@ -54,6 +64,7 @@ struct ReplayConnection {
   std::uint32_t sending_host = kNone;
   std::uint32_t receiving_host = kNone;
   SimTime host_cost = {};
+  HostWork host_work = {};
   // Queue pairs that carry the messages from NIC to NIC, where a Network does (network_replay.h; a
   // replay on ports alone does not look at them), each with an equal part of every message.
   std::vector<ConnectionSpec> queue_pairs = {};

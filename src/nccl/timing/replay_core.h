@@ -42,6 +42,7 @@ class ReplayWindow {
 // A message that a block has filled and a proxy is to post.
 struct ReplayMessage {
   Bytes bytes;
+  Bytes last_unit;
   std::uint32_t units = 0;
   std::int64_t left = 0;  // When the last byte has passed the ports of the sender's node.
 };
@@ -219,8 +220,10 @@ class ReplayCore {
         end = std::max(end, state.last_bytes.at(state.received));
       }
     }
+    entered_ = begin;
     for (const std::uint32_t index : unit.sends) {
-      if (index != kNone && !network_.connections[index].proxied) {
+      // An empty slice moves nothing over links.
+      if (index != kNone && !network_.connections[index].proxied && unit.bytes.count() > 0) {
         const bool in_step = next_[lane] < network_.connections[index].units_in_step;
         const Passage passage = pass_ports(network_.connections[index].ports, unit.bytes, begin,
                                            in_step ? unit.cost.picoseconds() : 0);
@@ -277,6 +280,7 @@ class ReplayCore {
         continue;
       }
       state.filling.bytes += unit.bytes;
+      state.filling.last_unit = unit.bytes;
       ++state.filling.units;
       if (ends_message) {
         state.to_post.push_back(state.filling);
@@ -310,7 +314,11 @@ class ReplayCore {
     ReplayState& state = connections_[index];
     ReplayMessage message = state.to_post.front();
     state.to_post.pop_front();
-    const std::int64_t posted = serve(connection.sending_host, connection.host_cost, now);
+    const std::int64_t posted =
+        serve(connection.sending_host,
+              message_cost(connection, message.bytes) +
+                  time_at(connection.host_work.check_rate, message.last_unit),
+              now);
     if constexpr (Driver::kHasNetwork) {
       if (!connection.queue_pairs.empty()) {
         const std::size_t own = connection.ports.size() - connection.receiving_ports;
@@ -345,10 +353,21 @@ class ReplayCore {
         --state.arrived;
       }
     }
-    const std::int64_t seen = serve(connection.receiving_host, connection.host_cost, now);
+    const std::int64_t seen = serve(connection.receiving_host,
+                                    message_cost(connection, message.bytes) +
+                                        time_at(connection.host_work.copy_rate, message.bytes),
+                                    now);
     for (std::uint32_t unit = 0; unit < message.units; ++unit) {
       arrive(state, seen, seen);
     }
+  }
+
+  [[nodiscard]] static SimTime message_cost(const ReplayConnection& connection, Bytes bytes) {
+    const HostWork& work = connection.host_work;
+    return connection.host_cost + (bytes > work.long_above ? work.long_cost : SimTime(0));
+  }
+  [[nodiscard]] static SimTime time_at(Bandwidth rate, Bytes bytes) {
+    return rate < kMaxBandwidth ? transfer_time(bytes, rate) : SimTime(0);
   }
 
   [[nodiscard]] std::int64_t serve(std::uint32_t host, SimTime cost, std::int64_t now) {

@@ -64,6 +64,10 @@ double wire_share(Protocol protocol) {
   return static_cast<double>(data) / wire;
 }
 
+// Part of its cost that a slice without bytes takes: it waits and posts, but neither copies nor
+// fences (NVIDIA/nccl, src/device/prims_simple.h: genericOp, postPeer). An estimate.
+constexpr std::int64_t kEmptySlice = 5;
+
 }  // namespace
 
 std::pair<int, int> wire_ratio(Protocol protocol) {
@@ -115,8 +119,12 @@ const NetworkProfile& Timer::State::network(NodeId nic) const {
 std::string Timer::State::network_name(NodeId nic) const {
   // The user's choice of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
   const std::string& plugin = environment.network;
+  const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
+  const auto name = profile.network_of_nic.find(cluster.catalogue.base_of(part));
+  const std::string own = name == profile.network_of_nic.end() ? "rdma" : name->second;
   if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
-    return "socket";
+    const std::string sockets = own + "-tcp";
+    return profile.networks.contains(sockets) ? sockets : "socket";
   }
   if (plugin == "FasTrak") {
     return "tcpxo";
@@ -124,9 +132,7 @@ std::string Timer::State::network_name(NodeId nic) const {
   if (plugin == "GPUDirectTCPX" || plugin == "GPUDirectTCPX_v7") {
     return "tcpx";
   }
-  const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
-  const auto name = profile.network_of_nic.find(cluster.catalogue.base_of(part));
-  return name == profile.network_of_nic.end() ? "rdma" : name->second;
+  return own;
 }
 
 MachineKind Timer::State::machine() const {
@@ -186,6 +192,22 @@ bool Timer::State::reads_from_peers(Protocol protocol) const {
              gpu_generation(communicator.min_compute_capability).reads_from_peers);
 }
 
+HostWork Timer::State::host_work(const NetworkProfile& plugin, bool staged,
+                                 Protocol protocol) const {
+  const auto [wire, data] = wire_ratio(protocol);
+  HostWork work{.long_cost = plugin.long_cost,
+                .long_above = Bytes(plugin.long_above.count() * data / wire)};
+  // NVIDIA/nccl, src/transport/net.cc: sendProxyProgress. What comes over PCIe is in the caches of
+  // x86 hosts; what comes over C2C is in memory.
+  if (protocol == Protocol::LL && communicator.cpu == CpuKind::Arm) {
+    work.check_rate = profile.ll_check_rate;
+  }
+  if (staged) {
+    work.copy_rate = plugin.staged_rate;
+  }
+  return work;
+}
+
 std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire,
                                            const ConnectionPlan& plan) const {
   ReplayConnection connection;
@@ -198,11 +220,15 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     // Eight steps of the sender, free when the message is there, and eight of the receiver
     // (src/transport/net.cc: sendProxyProgress, recvProxyProgress).
     connection.slots = 2 * plan.slots;
-    connection.latency = plugin.latency[plan.protocol] + wire.latency + plan.extra_latency;
+    const bool copies = wire.staged && plan.protocol == Protocol::Simple;
+    connection.latency = (copies ? plugin.staged_latency.value_or(plugin.latency.simple)
+                                 : plugin.latency[plan.protocol]) +
+                         wire.latency + plan.extra_latency;
     connection.credit_latency = wire.latency;
     connection.sending_host = static_cast<std::uint32_t>(plan.sender);
     connection.receiving_host = static_cast<std::uint32_t>(plan.receiver);
     connection.host_cost = plugin.host_cost;
+    connection.host_work = host_work(plugin, wire.staged, plan.protocol);
     if (engine) {
       connection.latency = connection.latency - wire.latency;
       connection.path_latency = wire.latency;
@@ -259,6 +285,7 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
     case Protocol::Simple:
       rule.slices = plan.slices;
       rule.unit_cost = gpu.simple_cost;
+      rule.empty_cost = SimTime(gpu.simple_cost.picoseconds() / kEmptySlice);
       // Before it posts, a block has its stores acknowledged. Over NVLink that is in simple_cost.
       for (const Wire& wire : wires) {
         if (wire.transport == Transport::Pcie || wire.transport == Transport::Host) {

@@ -47,6 +47,7 @@ double Timer::State::slowdown(const std::vector<NodeFlow>& flows, Bytes chunk) {
                           .unit = chunk};
     // The closed forms have no hosts, whose limit would hide that of the fabric.
     over.connections.back().host_cost = SimTime(0);
+    over.connections.back().host_work = {};
     for (const bool sends : {true, false}) {
       lanes.push_back({.rate = kMaxBandwidth, .program = transfer_program({job}, sends)});
     }

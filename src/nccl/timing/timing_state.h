@@ -93,6 +93,8 @@ struct Timer::State {
     int receiver = 0;
     SimTime extra_latency = {};
   };
+  [[nodiscard]] HostWork host_work(const NetworkProfile& plugin, bool staged,
+                                   Protocol protocol) const;
   std::uint32_t add_connection(ReplayNetwork& made, const Wire& wire,
                                const ConnectionPlan& plan) const;
   // Over NVLink, the receiver reads what the sender has in its own memory, instead of being written

@@ -254,14 +254,14 @@ Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path, const 
   Wire wire;
   wire.transport = transport;
   wire.latency = path_latency(cluster_.topology, path);
-  const bool staged = is_staged(cluster_.topology, path);
+  wire.staged = is_staged(cluster_.topology, path);
   for (const LinkId link : path) {
     const NodeKind kind = cluster_.topology.node(cluster_.topology.link(link).target).kind;
     wire.switches += kind == NodeKind::NvSwitch ? 1 : 0;
     if (const auto number = port(link, joint)) {
       wire.ports.push_back(*number);
       const auto server = cluster_.topology.node(cluster_.topology.link(link).source).server;
-      if (staged && server && ports_[*number].kind != LinkKind::Network) {
+      if (wire.staged && server && ports_[*number].kind != LinkKind::Network) {
         ports_[*number].staging_share = cluster_.topology.server(*server).staging_share;
       }
     }

@@ -34,6 +34,7 @@ struct Wire {
   std::vector<std::uint32_t> ports = {};
   Bandwidth cap = kMaxBandwidth;  // Rate that the fabric leaves it (fabric_shares).
   SimTime latency;                // Latency of links and switches.
+  bool staged = false;            // Through host memory at either end.
   int switches = 0;               // NVSwitches on the way.
   // Network only.
   NicDevice sender = {};

@@ -14,6 +14,7 @@
 #include "nccl/search/search.h"
 #include "nccl/tuning/connect.h"
 #include "nccl/tuning/nvls_channels.h"
+#include "nccl/tuning/nvls_model.h"
 #include "nccl/tuning/point_to_point.h"
 #include "nccl/tuning/tuning.h"
 #include "nccl/types/release.h"
@@ -238,6 +239,12 @@ class Init {
       remark(
           "NVLS is planned as if the driver offered multicast memory; --env NCCL_NVLS_ENABLE=0 "
           "plans without");
+    }
+    if (made_.aligned.nvls.exists() && made_.nodes > 1 &&
+        !joins_by_nvls_tree(made_, options_.environment)) {
+      remark(
+          "NVLSTree is not planned between NVLink domains of more than 32 GPUs, where measured "
+          "times are those of trees and rings; --env NCCL_NVLS_ENABLE=1 plans it");
     }
     if (made_.aligned.collnet_chain.exists()) {
       remark("CollNet is planned as if switches and network plugin could reduce");

@@ -71,6 +71,11 @@ bool has_nvls(const Communicator& communicator, Function function, Algorithm alg
   return true;
 }
 
+bool joins_by_nvls_tree(const Communicator& communicator, const Environment& environment) {
+  constexpr int kHeads = 32;  // NCCL_MAX_NVLS_ARITY.
+  return communicator.max_ranks_per_node() <= kHeads || environment.nvls_enable == 1;
+}
+
 float nvls_bandwidth(const Communicator& communicator, Function function, Algorithm algorithm,
                      const Graph& graph) {
   const double one = one_channel(communicator, function, algorithm == Algorithm::NvlsTree, graph);

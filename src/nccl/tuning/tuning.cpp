@@ -163,7 +163,7 @@ class Model {
                input_.max_ranks_per_node() <= kMaxDirectArity &&
                !(gathers_or_scatters(function) && several);
       case Algorithm::NvlsTree:
-        return several;
+        return several && joins_by_nvls_tree(input_, environment_);
       case Algorithm::Nvls:
         break;
     }

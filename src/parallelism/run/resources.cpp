@@ -191,6 +191,7 @@ void scale_kernel_rates(nccl::Profile& profile, double factor) {
   }
   for (auto& [name, network] : profile.networks) {
     network.connection_rate = faster(network.connection_rate, factor);
+    network.staged_rate = faster(network.staged_rate, factor);
   }
 }
 
@@ -208,10 +209,15 @@ void scale_kernel_latencies(nccl::Profile& profile, double factor) {
   for (auto& [name, network] : profile.networks) {
     network.latency = shorter(network.latency, factor);
     network.host_cost = shorter(network.host_cost, factor);
+    network.long_cost = shorter(network.long_cost, factor);
+    if (network.staged_latency) {
+      *network.staged_latency = shorter(*network.staged_latency, factor);
+    }
   }
   for (nccl::ProtocolTimes* const each : {&profile.pcie, &profile.host}) {
     *each = shorter(*each, factor);
   }
+  profile.ll_check_rate = faster(profile.ll_check_rate, factor);
   profile.tree_network_extra = shorter(profile.tree_network_extra, factor);
   for (SimTime* const each : {&profile.nvswitch, &profile.nvls_tree_sync, &profile.collnet_extra,
                               &profile.staged_ll_pass}) {

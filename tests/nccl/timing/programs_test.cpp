@@ -61,6 +61,25 @@ TEST_CASE("the first primitive of a loop only sends, the last only receives", "[
   REQUIRE(received == sent);
 }
 
+TEST_CASE("a slice without bytes has a cost of its own, Simple alone", "[nccl]") {
+  for (const Protocol protocol : {Protocol::Simple, Protocol::LL}) {
+    UnitRule rule;
+    rule.protocol = protocol;
+    rule.quantum = Bytes(64);
+    rule.slices = 2;
+    rule.unit_cost = nanoseconds(5);
+    rule.empty_cost = nanoseconds(1);
+    const ChunkLoops loops{.full = 1, .chunk = Bytes(64), .rest = {}};
+    const auto program = loop_program(1, loops, rule, kNoEnds, {4, kNone, kNone});
+    REQUIRE(program->unit(0).cost == nanoseconds(5));
+    REQUIRE(program->units() == (protocol == Protocol::Simple ? 2U : 1U));
+    if (protocol == Protocol::Simple) {
+      REQUIRE(program->unit(1).cost == nanoseconds(1));
+      REQUIRE(program->unit(1).bytes == Bytes(0));
+    }
+  }
+}
+
 TEST_CASE("a group of warps does one send after the other, in whole messages", "[nccl]") {
   const std::vector<TransferJob> jobs{
       {.connection = 3, .bytes = Bytes(10'000), .message = Bytes(4'096), .unit = Bytes(2'048)},

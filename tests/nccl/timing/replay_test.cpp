@@ -137,6 +137,60 @@ TEST_CASE("a proxy posts one message after the other, and whole steps only", "[n
   REQUIRE(replay(network, lanes, 10) == copy * 2 + 500_ns + 2000_ns + 2_us + 500_ns + copy * 2);
 }
 
+// One message of two units, 2,000 bytes in all, from host 0 to host 1 without ports.
+SimTime message_time(const HostWork& work) {
+  ReplayNetwork network;
+  network.hosts = 2;
+  network.connections = {{.slots = 16,
+                          .proxied = true,
+                          .sending_host = 0,
+                          .receiving_host = 1,
+                          .host_cost = 500_ns,
+                          .host_work = work}};
+  UnitRule rule;
+  rule.protocol = Protocol::LL;
+  rule.quantum = 1500_B;
+  std::vector<ReplayLane> lanes;
+  lanes.push_back(lane(kOneByteANanosecond, chunks(1, 2000_B), rule, kNone, 0));
+  lanes.push_back(lane(kOneByteANanosecond, chunks(1, 2000_B), rule, 0, kNone));
+  return replay(network, lanes, 10);
+}
+
+TEST_CASE("hosts check lines, copy what they receive and agree on long messages", "[nccl]") {
+  const SimTime plain = 2_us + 500_ns + 500_ns + 2_us;
+  REQUIRE(message_time({}) == plain);
+  REQUIRE(message_time({.long_cost = 3_us, .long_above = 2000_B}) == plain);
+  REQUIRE(message_time({.long_cost = 3_us, .long_above = 1999_B}) == plain + 6_us);
+  // The first 1,500 bytes are looked at while the block fills the other 500.
+  REQUIRE(message_time({.check_rate = kOneByteANanosecond}) == plain + 500_ns);
+  REQUIRE(message_time({.copy_rate = kOneByteANanosecond}) == plain + 2_us);
+}
+
+TEST_CASE("an empty slice waits for no port", "[nccl]") {
+  // Another block keeps the port busy for 10 us. The second of two slices of 1,600 bytes waits for
+  // it as well, an empty one does not.
+  for (const Bytes size : {1600_B, 3200_B}) {
+    ReplayNetwork network;
+    network.ports = {kOneByteANanosecond};
+    network.connections = {{.ports = {0}, .slots = 8}, {.ports = {0}, .slots = 8}};
+    UnitRule rule = one_unit(1_us);
+    rule.quantum = 1600_B;
+    rule.slices = 2;
+    rule.empty_cost = 200_ns;
+    const Bandwidth fast = gigabytes_per_second(1'000);
+    std::vector<ReplayLane> lanes;
+    lanes.push_back(lane(fast, chunks(1, 10'000_B), one_unit(0_ns), kNone, 0));
+    lanes.push_back(lane(fast, chunks(1, size), rule, kNone, 1));
+    lanes.push_back(lane(fast, chunks(1, 10'000_B), one_unit(0_ns), 0, kNone));
+    lanes.push_back(lane(fast, chunks(1, size), rule, 1, kNone));
+    const SimTime copy = transfer_time(1600_B, fast);
+    const SimTime first = 10_us + 1600_ns;  // The first slice has left.
+    // The receiver works on it meanwhile, and on the second one when that is there.
+    REQUIRE(replay(network, lanes, 10) ==
+            (size == 1600_B ? first + 1_us + copy + 200_ns : first + 1_us + 1600_ns + 1_us + copy));
+  }
+}
+
 TEST_CASE("a ring of blocks in step takes one block's time for each primitive", "[nccl]") {
   constexpr std::uint32_t kRanks = 5;
   ReplayNetwork network;

@@ -44,6 +44,19 @@ TEST_CASE("NVLS comes with 2.17 and NVLSTree with 2.18", "[nccl][tuning]") {
   REQUIRE(payload(Version::V2_18, 8, Algorithm::NvlsTree) == Approx(0.7 * 8 / 14.0 * 384));
 }
 
+TEST_CASE("NVLSTree joins nodes of up to 32 GPUs, or where NVLS is forced", "[nccl][tuning]") {
+  for (const int ranks : {8, 32, 36, 72}) {
+    Communicator communicator;
+    communicator.ranks = 2 * ranks;
+    communicator.nodes = 2;
+    communicator.first_rank = {0, ranks, 2 * ranks};
+    Environment environment;
+    REQUIRE(joins_by_nvls_tree(communicator, environment) == (ranks <= 32));
+    environment.nvls_enable = 1;
+    REQUIRE(joins_by_nvls_tree(communicator, environment));
+  }
+}
+
 TEST_CASE("from 2.19 to 2.27 NVLSTree gets half of the NICs from three nodes on",
           "[nccl][tuning]") {
   for (const Version version : {Version::V2_19, Version::V2_23, Version::V2_27}) {
