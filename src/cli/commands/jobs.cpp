@@ -14,6 +14,7 @@
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
+#include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
 #include "parallelism/run/job_mix.h"
 #include "report/formats/document.h"
@@ -47,6 +48,7 @@ struct JobsRequest {
   std::vector<JobRequest> jobs = {};
   int steps = 3;
   Fidelity fidelity = Fidelity::Flow;
+  FastForward fast_forward = FastForward::Off;
   std::size_t links = 5;
   Format format = Format::Table;
   std::optional<std::string> output;
@@ -70,6 +72,7 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
       .inputs = read_input_names(reader),
       .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
       .fidelity = *read_engine(reader),
+      .fast_forward = read_fast_forward(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
       .output = output_file(reader, "output")};
@@ -93,7 +96,10 @@ JobMix simulate(const JobsRequest& request, const Cluster& cluster) {
                     .software = loaded[index].software,
                     .servers = request.jobs[index].servers});
   }
-  return run_job_mix(cluster, jobs, {.rates = rates, .fidelity = request.fidelity}, request.steps);
+  return run_job_mix(
+      cluster, jobs,
+      {.rates = rates, .fidelity = request.fidelity, .fast_forward = request.fast_forward},
+      request.steps);
 }
 
 Table table_of(const JobsRequest& request, const JobMix& mix) {
@@ -160,6 +166,9 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
                           .table = std::move(links),
                           .title = "The fullest links of the fabric, all jobs together",
                           .shown = shown});
+  if (request.fast_forward != FastForward::Off) {
+    document.notes.push_back("packets: " + describe(mix.network.packets));
+  }
   return document;
 }
 
@@ -188,6 +197,7 @@ Command jobs_command() {
                     kRepeatedInput},
                    {"steps", "N", "that every job does at least (default: 3)"},
                    {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}},
+                   fast_forward_option(),
                    {"links", "N",
                     "how many of the fullest links of the fabric are shown (default: 5)"}},
            output_options(), log_options()}),

@@ -11,7 +11,7 @@
 
 #include "cli/common/common.h"
 #include "hw/transport/retransmission.h"
-#include "network/packet/packet_profile.h"
+#include "network/engines/packet_profile.h"
 #include "report/formats/output.h"
 #include "report/results/traffic_report.h"
 #include "sim/fields.h"

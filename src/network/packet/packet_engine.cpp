@@ -116,6 +116,9 @@ void PacketEngine::shorten_window(Picoseconds lookahead) {
     lookahead = std::min(lookahead, longest.picoseconds());
   }
   if (lookahead < window_) {
+    if (phases_) {
+      phases_->resume_all(begin_time_);
+    }
     window_ = lookahead;
     for (const auto& worker : workers_) {
       worker->start_over(window_, begin_time_);
@@ -176,12 +179,20 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
     phases_->begin_window(number);
   }
   ++windows_;
-  run_workers(number);
-  begin_time_ += window_;
+  const auto before = static_cast<std::ptrdiff_t>(completions.size());
+  const Picoseconds border = begin_time_ + window_;
+  while (phases_ && phases_->next_cut() < border) {
+    if (phases_->next_cut() > begin_time_) {
+      run_workers(number, phases_->next_cut());
+      collect(completions);
+    }
+    phases_->cut();
+  }
+  run_workers(number, border);
+  begin_time_ = border;
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_at(*this, begin_time_);
   }
-  const auto before = static_cast<std::ptrdiff_t>(completions.size());
   collect(completions);
   if (phases_) {
     phases_->end_window(number, [&](Picoseconds time, const Message& message) {
@@ -198,9 +209,11 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
             });
 }
 
-void PacketEngine::run_workers(std::uint64_t number) {
+// Works through a window up to `until`.
+void PacketEngine::run_workers(std::uint64_t number, Picoseconds until) {
+  ++rounds_;
   if (!pool_) {
-    workers_.front()->run(number, workers_, windows_);
+    workers_.front()->run(number, workers_, rounds_, until);
     return;
   }
   std::size_t due = 0;
@@ -209,17 +222,17 @@ void PacketEngine::run_workers(std::uint64_t number) {
   }
   if (due < static_cast<std::size_t>(fabric_.options().min_shared)) {
     for (const auto& worker : workers_) {
-      worker->run(number, workers_, windows_);
+      worker->run(number, workers_, rounds_, until);
     }
     return;
   }
-  pool_->do_all([&](std::uint32_t part) { workers_[part]->run(number, workers_, windows_); });
+  pool_->do_all([&](std::uint32_t part) { workers_[part]->run(number, workers_, rounds_, until); });
 }
 
 // Collects what was noted in the window, in an order that no way of working through it changes.
 void PacketEngine::collect(std::vector<Completion>& completions) {
   const auto failed_before = static_cast<std::ptrdiff_t>(failures_.size());
-  const std::size_t started_before = watch_.is_traced ? starts_->size() : 0;
+  const std::size_t started_before = starts_ != nullptr ? starts_->size() : 0;
   for (const auto& worker : workers_) {
     PacketNotes& notes = worker->notes();
     for (const PacketNotes::Whole& whole : notes.whole) {
@@ -236,13 +249,13 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
     notes.whole.clear();
     failures_.insert(failures_.end(), notes.failures.begin(), notes.failures.end());
     notes.failures.clear();
-    if (!notes.starts.empty()) {
+    if (starts_ != nullptr) {
       starts_->insert(starts_->end(), notes.starts.begin(), notes.starts.end());
       notes.starts.clear();
     }
   }
   std::sort(failures_.begin() + failed_before, failures_.end());
-  if (watch_.is_traced) {
+  if (starts_ != nullptr) {
     std::sort(starts_->begin() + static_cast<std::ptrdiff_t>(started_before), starts_->end());
   }
 }

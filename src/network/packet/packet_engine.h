@@ -154,7 +154,7 @@ class PacketEngine {
   }
   [[nodiscard]] std::uint64_t next_window() const;
   void sample_before(Picoseconds time);
-  void run_workers(std::uint64_t number);
+  void run_workers(std::uint64_t number, Picoseconds until);
   void set_up_ports();
   void shorten_window(Picoseconds lookahead);
   void collect(std::vector<Completion>& completions);
@@ -177,6 +177,7 @@ class PacketEngine {
   Picoseconds window_ = kNeverTime;
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   std::uint64_t windows_ = 0;
+  std::uint64_t rounds_ = 0;  // Pieces of windows.
   std::vector<Failure> failures_;
   std::vector<PacketStart>* starts_ = nullptr;
   PacketSampler sampler_;

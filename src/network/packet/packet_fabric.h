@@ -18,10 +18,10 @@
 #include "network/packet/packet_lanes.h"
 #include "network/packet/packet_options.h"
 #include "network/packet/packet_pauses.h"
-#include "network/packet/packet_switch.h"
 #include "network/packet_parts/packet_losses.h"
 #include "network/packet_parts/packet_port.h"
 #include "network/packet_parts/packet_routes.h"
+#include "network/packet_parts/packet_switch.h"
 #include "sim/ids.h"
 #include "topology/graph/topology.h"
 

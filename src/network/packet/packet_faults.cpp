@@ -56,7 +56,8 @@ void PacketEngine::set_up_losses(LinkId link) {
 // Observes the packet that the port begins to send: for tests, and for HPCC, which has the port
 // write into it. Whether it arrives; if not, it takes its time on the line all the same.
 bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
-  if (watch_.is_traced) {
+  if (watch_.is_traced &&
+      (watch_.ports.empty() || (index < watch_.ports.size() && watch_.ports[index]))) {
     notes_.starts.push_back({.time = start,
                              .link = port.link,
                              .connection = packet.connection,

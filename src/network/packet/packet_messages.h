@@ -43,6 +43,12 @@ class PacketMessages {
     messages_[slot].next = kNoIndex;
     return slot;
   }
+  // Another one of the connection takes its place.
+  void replace(std::uint32_t slot, const PacketMessage& message) {
+    const std::uint32_t next = messages_[slot].next;
+    messages_[slot] = message;
+    messages_[slot].next = next;
+  }
   void append(std::uint32_t last, std::uint32_t slot) { messages_[last].next = slot; }
   void remove(std::uint32_t slot) {
     messages_[slot].next = free_;

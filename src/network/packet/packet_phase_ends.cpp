@@ -196,4 +196,24 @@ void PacketPhases::unsettle(Picoseconds time) {
   settled_.clear();
 }
 
+// Ports count what they would in so many periods, and all that they do is so much later.
+void PacketPhases::move_ports(Phase& phase, std::int64_t periods) {
+  const Repeat& repeat = *phase.repeat;
+  const Picoseconds by = periods * repeat.period;
+  const auto times = static_cast<std::uint64_t>(periods);
+  for (std::size_t i = 0; i < repeat.second.tallies.size(); ++i) {
+    const PacketSnapshot::Tally& before = repeat.first.tallies[i];
+    const PacketSnapshot::Tally& after = repeat.second.tallies[i];
+    Port& port = fabric_.ports()[phase.ports[i]];
+    port.counters.packets += times * (after.packets - before.packets);
+    port.counters.bytes += times * (after.bytes - before.bytes);
+    counts_.skipped_hops += times * (after.packets - before.packets);
+    port.free_at += by;
+    port.leaving.time += by;
+    if (port.source != kNoIndex) {
+      senders_.shift(port.source, by);
+    }
+  }
+}
+
 }  // namespace trainyard

@@ -6,6 +6,13 @@
 #include "sim/check.h"
 
 namespace trainyard {
+namespace {
+
+// The time for which a phase is simulated before it is looked at whether it repeats itself: about a
+// hundred full packets at 400 Gb/s. An estimate; it decides about nothing but speed.
+constexpr Picoseconds kPatience = 10'000'000;
+
+}  // namespace
 
 // Whether the story by which it is told has all that was sent, and nothing else before `until`.
 bool PacketPhases::is_told(std::uint32_t number, Picoseconds until) {
@@ -79,6 +86,8 @@ void PacketPhases::begin_story(std::uint32_t number) {
   by_key_[phase.own->key(fabric_.ports())].push_back(phase.story);
   stories_.push_back(std::move(phase.own));
   readers_.emplace_back();
+  phase.patience = kPatience;
+  try_later(number, std::max(phase.begin, border_));
 }
 
 void PacketPhases::forget_story(std::uint32_t number, Picoseconds now) {
@@ -91,9 +100,10 @@ void PacketPhases::forget_story(std::uint32_t number, Picoseconds now) {
 }
 
 // Sends a message for real.
-void PacketPhases::post(const Entry& entry, const Workers& workers) {
+void PacketPhases::post(Entry& entry, const Workers& workers) {
   const std::uint32_t id = entry.connection;
   const std::uint32_t slot = messages_.add(entry.message);
+  entry.slot = slot;
   if (slot >= connection_of_.size()) {
     connection_of_.resize(slot + std::size_t{1});
   }
@@ -112,7 +122,7 @@ void PacketPhases::post(const Entry& entry, const Workers& workers) {
 void PacketPhases::simulate(std::uint32_t number) {
   begin_story(number);
   Phase& phase = phases_[number];
-  for (const Entry& entry : phase.entries) {
+  for (Entry& entry : phase.entries) {
     post(entry, workers_);
   }
   if (phase.is_spoiled) {
@@ -126,19 +136,32 @@ void PacketPhases::catch_up(std::uint32_t number, std::uint64_t until, const Tel
   stop_reading(number);
   begin_story(number);
   Phase& phase = phases_[number];
-  Workers late;
-  for (std::uint32_t part = 0; part < workers_.size(); ++part) {
-    late.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
-    late.back()->begin_at(window_, static_cast<std::uint64_t>(phase.begin / window_));
-  }
+  const Workers late = late_workers(phase.begin);
   for (const std::uint32_t index : phase.ports) {
     Port& port = fabric_.ports()[index];
     port.due = kNeverWindow;
     port.visited = kNeverWindow;
   }
-  for (const Entry& entry : phase.entries) {
+  for (Entry& entry : phase.entries) {
     post(entry, late);
   }
+  is_written_anew_ = true;
+  run_late(number, late, until, news);
+  is_written_anew_ = false;
+}
+
+PacketPhases::Workers PacketPhases::late_workers(Picoseconds begin) const {
+  Workers late;
+  for (std::uint32_t part = 0; part < workers_.size(); ++part) {
+    late.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
+    late.back()->begin_at(window_, static_cast<std::uint64_t>(begin / window_));
+  }
+  return late;
+}
+
+void PacketPhases::run_late(std::uint32_t number, const Workers& late, std::uint64_t until,
+                            const Tell* news) {
+  Phase& phase = phases_[number];
   bool is_disturbed = false;
   for (std::uint64_t round = 1;; ++round) {
     std::uint64_t next = kNeverWindow;
@@ -149,7 +172,7 @@ void PacketPhases::catch_up(std::uint32_t number, std::uint64_t until, const Tel
       break;
     }
     for (const auto& worker : late) {
-      worker->run(next, late, round);
+      worker->run(next, late, round, kNeverTime);
     }
     for (const auto& worker : late) {
       PacketNotes& notes = worker->notes();
@@ -162,6 +185,7 @@ void PacketPhases::catch_up(std::uint32_t number, std::uint64_t until, const Tel
         messages_.remove(whole.slot);
       }
       notes.whole.clear();
+      notes.starts.clear();
     }
   }
   const Picoseconds begin =
@@ -193,7 +217,7 @@ Picoseconds PacketPhases::done_until(Picoseconds time) const {
 
 // The time from which on nothing of it is under way, if that is known.
 std::optional<Picoseconds> PacketPhases::quiet_time(const Phase& phase) const {
-  if (phase.left > 0) {
+  if (phase.left > 0 || stands_still(phase)) {
     return std::nullopt;
   }
   Picoseconds quiet = phase.begin;

@@ -169,13 +169,15 @@ void PacketPhases::add(std::uint32_t number, const Entry& entry) {
       }
     }
   }
-  if (phase.way == Way::Simulated) {
-    if (!phase.is_spoiled) {
-      phase.entries.push_back(entry);
-    }
-    post(entry, workers_);
+  if (phase.is_spoiled && phase.way == Way::Simulated) {
+    Entry posted = entry;
+    post(posted, workers_);
+    return;
+  }
+  phase.entries.push_back(entry);
+  if (phase.way == Way::Simulated && !stands_still(phase)) {
+    post(phase.entries.back(), workers_);
   } else {
-    phase.entries.push_back(entry);
     wait(number, message.time);
   }
 }
@@ -186,6 +188,12 @@ void PacketPhases::spoil(std::uint32_t number, Picoseconds now) {
   if (phase.is_spoiled) {
     return;
   }
+  if (stands_still(phase)) {
+    resume(number, static_cast<std::uint64_t>(now / window_), nullptr);
+    spoil(number, now);
+    return;
+  }
+  phase.repeat.reset();
   if (phase.way == Way::Simulated) {
     forget_story(number, now);
     phase.entries.clear();
@@ -202,9 +210,7 @@ std::uint32_t PacketPhases::merge(std::uint32_t first, std::uint32_t second, Pic
   Phase& other = phases_[second];
   const Picoseconds done = done_until(time);
   const bool is_simulated = phase.way == Way::Simulated || other.way == Way::Simulated;
-  const bool is_spoiled =
-      phase.is_spoiled || other.is_spoiled ||
-      (is_simulated && phase.entries.size() + other.entries.size() > kMaxMerged);
+  const bool is_large = phase.entries.size() + other.entries.size() > kMaxMerged;
   Ends ends;
   for (const std::uint32_t number : {first, second}) {
     stop_reading(number);
@@ -213,12 +219,16 @@ std::uint32_t PacketPhases::merge(std::uint32_t first, std::uint32_t second, Pic
     }
     if (phases_[number].way != Way::Simulated) {
       catch_up(number, static_cast<std::uint64_t>(done / window_), nullptr);
+    } else if (stands_still(phases_[number])) {
+      resume(number, static_cast<std::uint64_t>(done / window_), nullptr);
     }
+    phases_[number].repeat.reset();
     if (!phases_[number].is_spoiled) {
       take_ends(phases_[number], ends);
       forget_story(number, done);
     }
   }
+  const bool is_spoiled = phase.is_spoiled || other.is_spoiled || (is_simulated && is_large);
   phase.entries.insert(phase.entries.end(), other.entries.begin(), other.entries.end());
   phase.begin = std::min(phase.begin, other.begin);
   phase.is_spoiled = is_spoiled;
@@ -348,6 +358,10 @@ void PacketPhases::end_window(std::uint64_t number, const Tell& news) {
       break;
     }
     const std::uint32_t index = due_[i];
+    if (stands_still(phases_[index])) {
+      go_on(index, until, news);
+      continue;
+    }
     if (phases_[index].way == Way::Simulated) {
       continue;
     }
@@ -358,6 +372,8 @@ void PacketPhases::end_window(std::uint64_t number, const Tell& news) {
     }
   }
   due_.clear();
+  border_ = until;
+  look_for_repeats(until);
 }
 
 void PacketPhases::collect_disturbed(Picoseconds now) {
@@ -382,7 +398,7 @@ bool PacketPhases::take_whole(const PacketNotes::Whole& whole) {
         phase.entries, message.order, {}, [](const Entry& each) { return each.message.order; });
     is_new = !entry->is_done;
     entry->is_done = true;
-    if (!phase.is_spoiled) {
+    if (!phase.is_spoiled && (is_new || is_written_anew_)) {
       const Port& last = fabric_.ports()[lines_[id].path[senders_.end(id).hops - 1U]];
       const std::int64_t mtu = fabric_.options().mtu.count();
       const bool is_one = message.size <= mtu;
@@ -452,6 +468,14 @@ void PacketPhases::tell(std::uint32_t number, Picoseconds until, const Tell& new
   }
   if (next != kNeverTime) {
     wait(number, phase.begin + next);
+  }
+}
+
+void PacketPhases::resume_all(Picoseconds time) {
+  for (std::uint32_t number = 0; number < phases_.size(); ++number) {
+    if (stands_still(phases_[number])) {
+      resume(number, static_cast<std::uint64_t>(time / window_), nullptr);
+    }
   }
 }
 

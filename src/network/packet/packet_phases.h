@@ -21,6 +21,15 @@
 // nothing completes that depends on what is sent after it. Counters of a phase that was told are
 // brought up to date when it is over or nothing is left to happen.
 //
+// A phase that is simulated may repeat itself: after some time T ports, connections and what is
+// under way are what they were (packet_snapshot.h), and the same messages were sent meanwhile. As
+// long as what is sent is what was sent T before, whatever happens is what happened T before, so
+// that the phase stands still and is told by its own past. Once something else is sent, or a long
+// message has too little left to go on like that, it is simulated from the last repetition on:
+// times and numbers of packets are so much higher, and all else is the same. T is guessed from
+// messages or, while none is sent, from packets (packet_repetition.h), and proved by the states at
+// two instants so far apart, at which windows are cut in two.
+//
 // All is decided between windows from what is the same with any number of threads.
 #pragma once
 
@@ -37,8 +46,10 @@
 
 #include "network/packet/packet_fabric.h"
 #include "network/packet/packet_messages.h"
+#include "network/packet/packet_snapshot.h"
 #include "network/packet/packet_transport.h"
 #include "network/packet/packet_worker.h"
+#include "network/packet_parts/packet_repetition.h"
 #include "network/packet_parts/packet_story.h"
 
 namespace trainyard {
@@ -63,6 +74,15 @@ class PacketPhases {
   // Before and after the workers work through a window, in which they may have nothing to do.
   void begin_window(std::uint64_t number);
   void end_window(std::uint64_t number, const Tell& news);
+  // The time at which a window is to be cut in two; kNeverTime if there is none. Then all before it
+  // has been done.
+  [[nodiscard]] Picoseconds next_cut() const {
+    return cuts_.empty() ? kNeverTime : cuts_.top().time;
+  }
+  void cut();
+  // The length of windows is about to change: whatever stands still is brought up to `time`, a
+  // border before which all has been done.
+  void resume_all(Picoseconds time);
   // A message was completed by simulation. Whether that is news.
   [[nodiscard]] bool take_whole(const PacketNotes::Whole& whole);
   // Nothing is left to happen: all counters are brought up to date.
@@ -77,6 +97,31 @@ class PacketPhases {
     PacketMessage message;
     std::uint32_t connection;
     bool is_done = false;
+    std::uint32_t slot = kNoIndex;  // The message's, once it is simulated.
+  };
+  // How far it has been found out after which time a phase repeats itself.
+  struct Repeat {
+    enum class Stage : std::uint8_t { Watched, Guessed, Proved, Still };
+    Stage stage = Stage::Watched;
+    Picoseconds asked = 0;  // When it began.
+    Picoseconds period = 0;
+    // Packets that began since it is watched, and how many are enough for a guess.
+    std::vector<Mark> marks = {};
+    std::size_t enough = 0;
+    // A period apart.
+    PacketSnapshot first = {};
+    PacketSnapshot second = {};
+    std::size_t sends = 0;    // Messages that are sent in a period;
+    std::size_t matched = 0;  // so many in all that were sent as one period before.
+    // Once it stands still: since when, for how many periods at most, how many messages had been
+    // sent, what is under way, and which messages are not complete that others take the place of.
+    Picoseconds begin = 0;
+    std::int64_t most = 0;
+    std::size_t begun = 0;
+    std::vector<Due> under_way = {};
+    std::vector<std::size_t> moving = {};
+    // Messages that are not complete, by connection.
+    std::map<std::uint32_t, std::deque<std::size_t>> left = {};
   };
   struct Phase {
     std::uint64_t serial = 0;
@@ -92,6 +137,8 @@ class PacketPhases {
     std::vector<std::uint32_t> nodes = {};
     std::vector<std::uint32_t> connections = {};
     StoryMatch match = {};
+    std::unique_ptr<Repeat> repeat = {};
+    Picoseconds patience = 0;  // Time until the next try to find how it repeats itself.
     Picoseconds next_look = kNeverTime;
     std::size_t next_end = 0;
     std::size_t noted_ends = 0;  // Ends of its own story that others have been told.
@@ -159,10 +206,12 @@ class PacketPhases {
   void stop_reading(std::uint32_t number);
   void begin_story(std::uint32_t number);
   void forget_story(std::uint32_t number, Picoseconds now);
-  void post(const Entry& entry, const Workers& workers);
+  void post(Entry& entry, const Workers& workers);
   void simulate(std::uint32_t number);
   void catch_up(std::uint32_t number, std::uint64_t until, const Tell* news);
   [[nodiscard]] Picoseconds done_until(Picoseconds time) const;
+  void run_late(std::uint32_t number, const Workers& late, std::uint64_t until, const Tell* news);
+  [[nodiscard]] Workers late_workers(Picoseconds begin) const;
   [[nodiscard]] std::optional<Picoseconds> quiet_time(const Phase& phase) const;
   [[nodiscard]] bool is_over(std::uint32_t number, Picoseconds time);
 
@@ -176,6 +225,32 @@ class PacketPhases {
   void settle_one(std::uint32_t number);
   void undo(Phase& phase);
   void unsettle(Picoseconds time);
+
+  // packet_repeats.cpp
+  [[nodiscard]] static bool stands_still(const Phase& phase) {
+    return phase.repeat && phase.repeat->stage == Repeat::Stage::Still;
+  }
+  void try_later(std::uint32_t number, Picoseconds now);
+  void watch_packets(Picoseconds until);
+  void set_watched(std::uint32_t number, bool is_watched);
+  void take_starts();
+  void look_for_repeats(Picoseconds until);
+  [[nodiscard]] std::optional<Picoseconds> period_of_sends(Phase& phase, Picoseconds until);
+  [[nodiscard]] bool guess(std::uint32_t number, Picoseconds until);
+  void give_up(std::uint32_t number, Picoseconds now);
+  [[nodiscard]] static std::vector<std::size_t> left_of(const Phase& phase);
+  [[nodiscard]] PacketSnapshot snapshot(std::uint32_t number, Picoseconds time) const;
+  [[nodiscard]] std::optional<Picoseconds> departure(Phase& phase, Picoseconds until) const;
+  using Sent = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+  [[nodiscard]] Sent sent_at_once(const Phase& phase, std::size_t first, Picoseconds until) const;
+  [[nodiscard]] std::int64_t most_periods(const Phase& phase) const;
+  [[nodiscard]] bool stand_still(std::uint32_t number, Picoseconds until);
+  void wait_still(std::uint32_t number);
+  void go_on(std::uint32_t number, Picoseconds until, const Tell& news);
+  void resume(std::uint32_t number, std::uint64_t until, const Tell* news);
+  void move_ports(Phase& phase, std::int64_t periods);
+  void move_connections(Phase& phase, std::int64_t periods);
+  void move_messages(Phase& phase, std::int64_t periods);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -195,7 +270,15 @@ class PacketPhases {
   std::vector<std::unique_ptr<PacketStory>> stories_;
   std::vector<std::vector<std::uint32_t>> readers_;  // Phases by the story that they are told by.
   std::map<std::uint64_t, std::vector<std::uint32_t>> by_key_;  // Stories.
-  std::priority_queue<Wait, std::vector<Wait>, std::greater<>> waits_;
+  using Waits = std::priority_queue<Wait, std::vector<Wait>, std::greater<>>;
+  Waits waits_;
+  Waits tries_;  // Times from which on phases may be found to repeat themselves: nobody waits.
+  Waits cuts_;
+  std::vector<std::uint32_t> watched_;  // Phases by stage of their Repeat,
+  std::vector<std::uint32_t> proved_;   // or of which that has changed since.
+  std::vector<PacketStart> starts_;     // Scratch.
+  Picoseconds border_ = 0;              // End of the last window.
+  bool is_written_anew_ = false;        // The story of the phase that late workers simulate.
   std::vector<std::uint32_t> due_;      // Phases to look at in this window.
   std::vector<std::uint32_t> written_;  // Phases whose stories have new ends.
   std::vector<std::uint32_t> settled_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Switches whose buffer is counted, and PFC. packet_switch.h says when.
-#include "network/packet/packet_switch.h"
+#include "network/packet_parts/packet_switch.h"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -103,6 +103,14 @@ class PacketSenders {
     end.sent_bytes += bytes;
     end.next_start = next_start;
   }
+  // So much less is to be sent of its message.
+  void shorten(std::uint32_t connection, std::int64_t bytes) { ends_[connection].unsent -= bytes; }
+  [[nodiscard]] const PacketSource& source(std::uint32_t number) const { return sources_[number]; }
+  // All that waits there is so much later; messages have been replaced.
+  void shift(std::uint32_t source, Picoseconds by) {
+    sources_[source].shift(
+        by, [&](std::uint32_t connection) { return messages_[ends_[connection].sending].order; });
+  }
   [[nodiscard]] std::size_t count() const { return ends_.size(); }
   [[nodiscard]] const SendingEnd& end(std::uint32_t connection) const { return ends_[connection]; }
   // Returns the payload of messages that have left, and of the one that leaves.
@@ -225,6 +233,10 @@ class PacketTargets {
     if (can_lose_) {
       ends_[connection].expected += packets;
     }
+  }
+  // Returns how many packets have come since the last ACK.
+  [[nodiscard]] std::uint32_t unanswered(std::uint32_t connection) const {
+    return ends_[connection].unanswered;
   }
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return ends_[connection].cnps;

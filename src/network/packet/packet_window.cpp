@@ -23,14 +23,20 @@ std::uint64_t PacketWorker::next_window() const {
   return time == kNeverTime ? next : std::min(next, static_cast<std::uint64_t>(time / window_));
 }
 
-void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t round) {
+void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t round,
+                       Picoseconds until) {
   number_ = number;
   calendar_.take(number_, due_);
   arrivals_.take(number_, gets_);
-  begin_time_ = static_cast<Picoseconds>(number_) * window_;
-  end_time_ = begin_time_ + window_;
+  const Picoseconds begin = static_cast<Picoseconds>(number_) * window_;
+  begin_time_ = std::max(begin, begin_time_);  // If it goes on with a window.
+  border_ = begin + window_;
+  end_time_ = std::min(until, border_);
   active_.clear();
   busy_.clear();
+  if (end_time_ < border_) [[unlikely]] {
+    leave_for_later();
+  }
   hand_out();
   if (is_cut_) {
     take_in(workers, round);
@@ -47,6 +53,24 @@ void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t roun
   }
   begin_time_ = end_time_;
   senders_.settle(notes_);
+  if (end_time_ < border_) [[unlikely]] {
+    for (const std::uint32_t index : active_) {
+      ports_[index].visited = kNeverWindow;
+    }
+    for (const std::uint32_t node : busy_) {
+      switches_[node].visited = kNeverWindow;
+    }
+  }
+}
+
+// Puts down again whatever is due in this window, but not before its end for now.
+void PacketWorker::leave_for_later() {
+  const auto later = std::stable_partition(gets_.begin(), gets_.end(),
+                                           [&](const Due& due) { return due.time < end_time_; });
+  for (auto due = later; due != gets_.end(); ++due) {
+    arrivals_.add(number_, *due);
+  }
+  gets_.erase(later, gets_.end());
 }
 
 // Runs ports; those of switches that are not open are left to run_switch().

@@ -3,6 +3,7 @@
 #include "network/packet/packet_worker.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/check.h"
 
@@ -39,7 +40,8 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
   window_ = window;
   begin_time_ = begin;
   number_ = static_cast<std::uint64_t>(begin / window);
-  end_time_ = static_cast<Picoseconds>(number_ + 1) * window;
+  border_ = static_cast<Picoseconds>(number_ + 1) * window;
+  end_time_ = border_;
   calendar_.reset(number_);
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     if (ports_[index].part == part_) {
@@ -76,7 +78,8 @@ void PacketWorker::begin_at(Picoseconds window, std::uint64_t number) {
   window_ = window;
   number_ = number;
   begin_time_ = static_cast<Picoseconds>(number) * window;
-  end_time_ = begin_time_ + window;
+  border_ = begin_time_ + window;
+  end_time_ = border_;
   calendar_.reset(number);
   arrivals_.reset(number);
 }
@@ -94,6 +97,31 @@ void PacketWorker::absorb(Workers others, std::span<const std::uint32_t> ports, 
   for (const std::uint32_t index : ports) {
     if (ports_[index].part == part_) {
       add_port(ports_[index], index, begin);
+    }
+  }
+}
+
+void PacketWorker::list_under_way(const Meant& is_meant, std::vector<Due>& all) const {
+  const auto add = [&](const std::vector<Due>& some) {
+    std::ranges::copy_if(some, std::back_inserter(all),
+                         [&](const Due& due) { return is_meant(port_of(due)); });
+  };
+  add(arrivals_.items());
+  for (const std::vector<Due>& crossings : outboxes_[filled_].to) {
+    add(crossings);
+  }
+}
+
+void PacketWorker::take_out(const Meant& is_meant) {
+  const auto is_due = [&](const Due& due) { return is_meant(port_of(due)); };
+  calendar_.erase_if(is_meant);
+  arrivals_.erase_if(is_due);
+  Outbox& outbox = outboxes_[filled_];
+  outbox.earliest = kNeverTime;
+  for (std::vector<Due>& crossings : outbox.to) {
+    std::erase_if(crossings, is_due);
+    for (const Due& due : crossings) {
+      outbox.earliest = std::min(outbox.earliest, due.time);
     }
   }
 }

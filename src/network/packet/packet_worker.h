@@ -22,10 +22,10 @@
 
 #include "network/packet/packet_fabric.h"
 #include "network/packet/packet_messages.h"
-#include "network/packet/packet_switch.h"
 #include "network/packet/packet_transport.h"
 #include "network/packet_parts/packet_calendar.h"
 #include "network/packet_parts/packet_port.h"
+#include "network/packet_parts/packet_switch.h"
 #include "network/packet_parts/queue_times.h"
 
 namespace trainyard {
@@ -45,7 +45,8 @@ enum class DueKind : std::uint8_t {
 // Switches for what is checked at each packet that begins, beside the packet itself.
 struct PacketWatch {
   bool is_on = false;                        // Something of what follows, or HPCC.
-  bool is_traced = false;                    // Starts are noted.
+  bool is_traced = false;                    // Starts are noted,
+  std::vector<bool> ports = {};              // of these ports; of all if it is empty.
   bool notes_disturbed = false;              // PacketNotes::disturbed.
   std::vector<QueueTimes> queue_times = {};  // Indexed by port, if asked for.
 };
@@ -72,9 +73,20 @@ class alignas(64) PacketWorker {
   [[nodiscard]] std::uint64_t next_window() const;
   // Returns how much is due in this window: packets and ports, and what comes from other parts.
   [[nodiscard]] std::size_t due(std::uint64_t number) const;
-  // Works through this window. Nothing must be due in an earlier one. Each of several workers takes
-  // what all have sent to it in the round before; rounds are numbered one after the other.
-  void run(std::uint64_t number, Workers workers, std::uint64_t round);
+  // Works through this window, or through it up to the time `until`, if that is in it: what is left
+  // is for the next time. Nothing must be due in an earlier one. Each of several workers takes what
+  // all have sent to it in the round before; rounds are numbered one after the other.
+  void run(std::uint64_t number, Workers workers, std::uint64_t round, Picoseconds until);
+
+  // Adds what is under way to the ports that are meant to `all`, and, if it is taken out, forgets
+  // these ports.
+  using Meant = std::function<bool(std::uint32_t port)>;
+  void list_under_way(const Meant& is_meant, std::vector<Due>& all) const;
+  void take_out(const Meant& is_meant);
+  // Puts down what is under way to a port of this part, and a port with all that it has to do.
+  // Everything before `begin` has been done.
+  void put_back(const Due& due) { arrivals_.add(window_of(due.time), due); }
+  void put_back(std::uint32_t index, Picoseconds begin) { add_port(ports_[index], index, begin); }
 
   [[nodiscard]] PacketNotes& notes() { return notes_; }
   [[nodiscard]] const PacketNotes& notes() const { return notes_; }
@@ -101,6 +113,10 @@ class alignas(64) PacketWorker {
 
   // packet_window.cpp
   [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
+  [[nodiscard]] std::uint32_t port_of(const Due& due) const {
+    return due.next == kNoIndex ? senders_.end(due.packet.connection).port : due.next;
+  }
+  void leave_for_later();
   void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
   void schedule(Port& port, std::uint32_t index);
   void hand_out();
@@ -218,7 +234,8 @@ class alignas(64) PacketWorker {
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Number of the window that is being worked on.
   Picoseconds begin_time_ = 0;  // Everything before has been done.
-  Picoseconds end_time_ = 0;
+  Picoseconds border_ = 0;      // End of the window.
+  Picoseconds end_time_ = 0;    // End of what is being worked on: the border, or earlier.
   WindowCalendar<std::uint32_t> calendar_;  // Ports that have something to begin or to free.
   WindowCalendar<Due> arrivals_;            // Packets under way on links, by when they are due.
   PacketNotes notes_;
@@ -240,7 +257,7 @@ class alignas(64) PacketWorker {
 
 // Nearly always the next window or the one after: no division.
 inline std::uint64_t PacketWorker::window_of(Picoseconds time) const {
-  const Picoseconds after = time - end_time_;
+  const Picoseconds after = time - border_;
   if (after >= 0 && after < window_) {
     return number_ + 1;
   }

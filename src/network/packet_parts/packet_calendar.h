@@ -100,6 +100,24 @@ class WindowCalendar {
     return all;
   }
 
+  // Takes out what `is_meant`.
+  template <typename Predicate>
+  void erase_if(const Predicate& is_meant) {
+    for (std::size_t slot = 0; slot < kSlots; ++slot) {
+      std::erase_if(slots_[slot], is_meant);
+      if (slots_[slot].empty()) {
+        occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+      }
+    }
+    std::priority_queue<Far> far;
+    for (; !far_.empty(); far_.pop()) {
+      if (!is_meant(far_.top().item)) {
+        far.push(far_.top());
+      }
+    }
+    far_ = std::move(far);
+  }
+
   // Forgets everything; windows are counted from `base` on.
   void reset(Window base) {
     for (std::vector<Item>& slot : slots_) {

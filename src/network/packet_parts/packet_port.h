@@ -33,6 +33,7 @@ class Ring {
   [[nodiscard]] const T& at(std::uint32_t index) const {
     return slots_[(head_ + index) & (capacity_ - 1)];
   }
+  [[nodiscard]] T& at(std::uint32_t index) { return slots_[(head_ + index) & (capacity_ - 1)]; }
 
   void push(const T& value) {
     if (size() == capacity_) [[unlikely]] {

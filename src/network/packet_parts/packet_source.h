@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "network/packet_parts/packet_port.h"
@@ -13,6 +14,12 @@ namespace trainyard {
 
 class alignas(64) PacketSource {
  public:
+  struct Waiting {
+    Picoseconds time;
+    std::uint64_t order;
+    std::uint32_t connection;
+  };
+
   PacketSource() { waiting_.reserve(kMinWaiting); }
 
   // `connection` may send from `time` on. It must not be here already. At equal times the least
@@ -53,6 +60,18 @@ class alignas(64) PacketSource {
     return ready_.pop();
   }
 
+  // Those that may send, in their order, and those that wait, in none.
+  [[nodiscard]] const Ring<std::uint32_t>& ready() const { return ready_; }
+  [[nodiscard]] std::span<const Waiting> waiting() const { return waiting_; }
+  // Everything is so much later, and the orders are new ones that rise like the old.
+  template <typename OrderOf>
+  void shift(Picoseconds by, const OrderOf& order_of) {
+    for (Waiting& waiting : waiting_) {
+      waiting.time += by;
+      waiting.order = order_of(waiting.connection);
+    }
+  }
+
  private:
   void line_up(Picoseconds now) {
     while (!waiting_.empty() && waiting_.front().time <= now) {
@@ -66,11 +85,6 @@ class alignas(64) PacketSource {
   // different workers would wait for each other.
   static constexpr std::size_t kMinWaiting = 5;
 
-  struct Waiting {
-    Picoseconds time;
-    std::uint64_t order;
-    std::uint32_t connection;
-  };
   static bool later(const Waiting& a, const Waiting& b) {
     return a.time != b.time ? a.time > b.time : a.order > b.order;
   }

@@ -88,7 +88,8 @@ struct PlacedJob {
 // Jobs side by side on one network.
 class Bench {
  public:
-  Bench(const Cluster& cluster, Fidelity fidelity) : network_(simulator_, cluster, fidelity) {}
+  Bench(const Cluster& cluster, const StepTables& tables)
+      : network_(simulator_, cluster, tables.fidelity, packets_of(tables)) {}
 
   void add(const std::string& name, const PlacedJob& job) {
     traffic_.push_back(std::make_unique<NetworkTraffic>(simulator_, job.part, network_));
@@ -100,8 +101,15 @@ class Bench {
 
   [[nodiscard]] SimTime time() const { return simulator_.now(); }
   [[nodiscard]] std::vector<LinkUse> link_use() const { return network_.engine->link_use(); }
+  [[nodiscard]] NetworkStats stats() const { return network_.engine->stats(); }
 
  private:
+  static PacketOptions packets_of(const StepTables& tables) {
+    PacketOptions packet = roce_options();
+    packet.fast_forward = tables.fast_forward;
+    return packet;
+  }
+
   Simulator simulator_;
   SharedNetwork network_;
   std::vector<std::unique_ptr<NetworkTraffic>> traffic_;
@@ -139,11 +147,11 @@ JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs, const
   }
   JobMix mix;
   std::vector<std::unique_ptr<PlacedJob>> placed;
-  Bench together(cluster, tables.fidelity);
+  Bench together(cluster, tables);
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     const MixedJob& job = jobs[index];
     placed.push_back(std::make_unique<PlacedJob>(cluster, ranks[index], job, tables));
-    Bench single(cluster, tables.fidelity);
+    Bench single(cluster, tables);
     single.add(job.name, *placed.back());
     mix.jobs.push_back({.gpus = placed.back()->gpus(), .alone = single.run(1).front().front()});
     together.add(job.name, *placed.back());
@@ -154,6 +162,7 @@ JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs, const
   }
   mix.time = together.time();
   mix.link_use = together.link_use();
+  mix.network = together.stats();
   return mix;
 }
 

@@ -40,6 +40,7 @@ struct JobMix {
   std::vector<MixedJobTimes> jobs;
   SimTime time;                   // From the beginning to the end of the last step.
   std::vector<LinkUse> link_use;  // In that time.
+  NetworkStats network = {};
 };
 
 // Every job begins at once and repeats its step until all have done `steps` (graph_jobs.h). Traffic

@@ -18,8 +18,8 @@ namespace {
 // A workload of two layers.
 class SmallJobs {
  public:
-  [[nodiscard]] std::string run(const std::vector<std::string>& servers,
-                                const std::string& format) const {
+  [[nodiscard]] std::string run(const std::vector<std::string>& servers, const std::string& format,
+                                const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments{
         "--cluster", (kConfigsFolder / "clusters/hgx-h100-clos.yaml").string(),
         "--nodes",   "4",
@@ -30,8 +30,10 @@ class SmallJobs {
     for (const std::string& each : servers) {
       arguments.insert(arguments.end(), {"--job", file_.string() + "@" + each});
     }
+    arguments.insert(arguments.end(), more.begin(), more.end());
     std::ostringstream out;
-    REQUIRE(run_command(jobs_command(), arguments, out) == 0);
+    const int status = run_command(jobs_command(), arguments, out);
+    REQUIRE(status == 0);
     return out.str();
   }
 
@@ -85,6 +87,13 @@ TEST_CASE("jobs are compared with themselves alone", "[cli][jobs]") {
   const std::string csv = small.run({"0-1"}, "csv");
   REQUIRE(csv.find("job,gpus,alone_s,together_s,longest_s,slowdown,steps\n") == 0);
   REQUIRE(csv.find(",1,2\n") != std::string::npos);
+}
+
+TEST_CASE("jobs with packets say what fast-forward has skipped", "[cli][jobs]") {
+  const SmallJobs small;
+  const std::string text =
+      small.run({"0", "1"}, "table", {"--fidelity", "packet", "--fast-forward", "exact"});
+  REQUIRE(text.find("of them skipped)") != std::string::npos);
 }
 
 TEST_CASE("jobs are refused in one line", "[cli][jobs]") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact fast-forward against the same run without it: on drawn islands of hosts that do nearly the
-// same again and again, all completions, in their order, and all counters are equal bit by bit,
-// with any number of threads.
+// same again and again, or send long messages, all completions, in their order, and all counters
+// are equal bit by bit, with any number of threads.
 #include "network/packet/packet_phases.h"
 #include "support/catch.h"
 
@@ -196,6 +196,68 @@ TEST_CASE("what fast-forward skips is to the bit what it would have been: drawn 
   INFO(skipped << " of " << hops << ", " << partly);
   REQUIRE(skipped > hops / 5);
   REQUIRE((kIsSanitized || partly > 20));
+}
+
+// Long messages, between hosts of an island or of two, and now and then a short one.
+Traffic draw_long_traffic(const Islands& islands, RandomStream& random) {
+  Traffic traffic;
+  const auto all = static_cast<std::uint32_t>(islands.fabric.hosts.size());
+  const std::uint64_t joins = random.below(3);  // In ten connections.
+  for (std::uint64_t i = 0; i < 2 + random.below(6); ++i) {
+    const auto from = static_cast<std::uint32_t>(random.below(all));
+    const std::uint32_t first = from - from % islands.hosts;
+    const auto by = static_cast<std::uint32_t>(1 + random.below(islands.hosts - 1));
+    traffic.connections.push_back(
+        {.source = from, .target = first + (from - first + by) % islands.hosts});
+    if (random.below(10) < joins) {
+      traffic.connections.push_back(traffic.connections[random.below(i + 1)]);
+    }
+  }
+  for (std::uint32_t id = 0; id < traffic.connections.size(); ++id) {
+    const auto begin = static_cast<std::int64_t>(random.below(2) * random.below(50'000'000));
+    traffic.messages.push_back(
+        {.connection = id,
+         .time = SimTime(begin),
+         .size = Bytes(static_cast<std::int64_t>(500'000 + random.below(3'000'000)))});
+  }
+  for (std::uint64_t i = random.below(6); i > 0; --i) {
+    traffic.messages.push_back(
+        {.connection = static_cast<std::uint32_t>(random.below(traffic.connections.size())),
+         .time = SimTime(static_cast<std::int64_t>(random.below(300'000'000))),
+         .size = Bytes(static_cast<std::int64_t>(random.below(200'000)))});
+  }
+  std::ranges::stable_sort(traffic.messages, {}, &TestMessage::time);
+  return traffic;
+}
+
+TEST_CASE("what fast-forward skips inside long messages is to the bit what it would have been",
+          "[packet]") {
+  std::uint64_t skipped = 0;
+  std::uint64_t hops = 0;
+  std::uint64_t often = 0;
+  for (std::uint64_t seed = 0; seed < cases(150); ++seed) {
+    INFO("seed=" << seed);
+    RandomStream random(seed, "fast-forward of long messages");
+    const Islands islands = draw_islands(random);
+    const Traffic traffic = draw_long_traffic(islands, random);
+    PacketOptions options = draw_options(random);
+    const PhasesRun plain = run_phases(islands.fabric, traffic, options);
+    options.fast_forward = FastForward::Exact;
+    const PhasesRun fast = run_phases(islands.fabric, traffic, options);
+    REQUIRE(fast.completions == plain.completions);
+    REQUIRE(fast.counted == plain.counted);
+    options.threads = static_cast<int>(2 + seed % 3);
+    const PhasesRun shared = run_phases(islands.fabric, traffic, options);
+    REQUIRE(shared.completions == plain.completions);
+    REQUIRE(shared.counted == plain.counted);
+    REQUIRE(shared.skipped == fast.skipped);
+    skipped += fast.skipped;
+    hops += fast.hops;
+    often += fast.skipped > fast.hops / 2 ? 1 : 0;
+  }
+  INFO(skipped << " of " << hops << ", " << often);
+  REQUIRE(skipped > hops / 10);
+  REQUIRE((kIsSanitized || often > 10));
 }
 
 }  // namespace

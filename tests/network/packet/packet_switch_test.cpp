@@ -3,7 +3,7 @@
 // what they should be, and the short ways of working through a switch give what the long one does.
 #include "support/catch.h"
 
-#include "network/packet/packet_switch.h"
+#include "network/packet_parts/packet_switch.h"
 
 #include <algorithm>
 #include <array>

@@ -16,7 +16,7 @@ using namespace literals;
 
 const LinkSpec kTransportLink = fabric_link(gigabits_per_second(100), 1_us);
 
-PacketOptions line_options() {
+PacketOptions long_line_options() {
   PacketOptions options = roce_options();
   options.rates = RateMeaning::Line;
   return options;
@@ -26,7 +26,7 @@ TEST_CASE("the last packet of a message is answered, and every sixteenth in betw
   const TestFabric fabric = one_switch(2, kTransportLink);
   Simulator simulator;
   Routing routing(fabric.topology, {});
-  PacketNetwork network(simulator, routing, line_options());
+  PacketNetwork network(simulator, routing, long_line_options());
   Recorder done(simulator);
   const ConnectionId connection =
       network.connect({.source = fabric.hosts[0], .target = fabric.hosts[1]});
@@ -81,7 +81,7 @@ TEST_CASE("marks make CNPs, CNPs cut rates, and the link stays busy") {
   for (const CongestionControl control :
        {CongestionControl::DcqcnNic, CongestionControl::DcqcnPaper}) {
     for (const EcnPreset ecn : {EcnPreset::Hpcc, EcnPreset::Dcqcn}) {
-      PacketOptions options = line_options();
+      PacketOptions options = long_line_options();
       options.control = control;
       options.ecn = ecn;
       const SharedRun run = share(2, options, 50_ms);
@@ -109,14 +109,14 @@ double fairness(const std::vector<double>& values) {
 TEST_CASE("two, four and sixteen flows come to equal shares") {
   for (const std::uint32_t flows : {2U, 4U, 16U}) {
     INFO(flows);
-    const SharedRun run = share(flows, line_options(), 60_ms);
+    const SharedRun run = share(flows, long_line_options(), 60_ms);
     REQUIRE(fairness(run.sent) > 0.98);
     REQUIRE(run.busy > 0.95);
   }
 }
 
 TEST_CASE("with control fewer pauses are sent than without") {
-  PacketOptions options = line_options();
+  PacketOptions options = long_line_options();
   options.buffer = 4_MiB;
   options.ecn = EcnPreset::Dcqcn;  // Marks long before a group is full.
   const SharedRun with = share(8, options, 20_ms);
@@ -145,7 +145,7 @@ TEST_CASE("what is slower than the first link paces a connection from the start"
   const Topology topology = std::move(builder).build();
   Simulator simulator;
   Routing routing(topology, {});
-  PacketNetwork network(simulator, routing, line_options());
+  PacketNetwork network(simulator, routing, long_line_options());
   Recorder done(simulator);
   network.send(network.connect({.source = hosts[0], .target = hosts[1]}), 4096_B * 1000, done, 0);
   simulator.run();

@@ -27,6 +27,10 @@ struct SmallMix {
 
   [[nodiscard]] JobMix run(const Cluster& cluster, const std::vector<std::vector<int>>& servers,
                            int steps = 2) const {
+    return run_with({.rates = shipped_rates()}, cluster, servers, steps);
+  }
+  [[nodiscard]] JobMix run_with(const StepTables& tables, const Cluster& cluster,
+                                const std::vector<std::vector<int>>& servers, int steps) const {
     std::vector<MixedJob> jobs;
     for (std::size_t index = 0; index < servers.size(); ++index) {
       jobs.push_back({.name = "job " + std::to_string(index),
@@ -34,7 +38,7 @@ struct SmallMix {
                       .software = software,
                       .servers = servers[index]});
     }
-    return run_job_mix(cluster, jobs, {.rates = shipped_rates()}, steps);
+    return run_job_mix(cluster, jobs, tables, steps);
   }
 };
 
@@ -56,6 +60,22 @@ std::string refusal(const SmallMix& mix, const Cluster& cluster,
 }
 
 }  // namespace
+
+TEST_CASE("jobs with packets take with fast-forward what they take without", "[job_mix]") {
+  const SmallMix small;
+  const Cluster cluster = narrow_cluster();
+  StepTables tables{.rates = shipped_rates(), .fidelity = Fidelity::Packet};
+  const JobMix plain = small.run_with(tables, cluster, {{0, 2}, {1, 3}}, 1);
+  tables.fast_forward = FastForward::Exact;
+  const JobMix fast = small.run_with(tables, cluster, {{0, 2}, {1, 3}}, 1);
+  REQUIRE(fast.jobs.size() == plain.jobs.size());
+  for (std::size_t index = 0; index < plain.jobs.size(); ++index) {
+    REQUIRE(fast.jobs[index].alone == plain.jobs[index].alone);
+    REQUIRE(fast.jobs[index].together == plain.jobs[index].together);
+  }
+  REQUIRE(plain.network.packets.skipped_hops == 0);
+  REQUIRE(fast.network.packets.skipped_hops > 0);
+}
 
 TEST_CASE("jobs on a fabric with room for all take nothing from each other", "[job_mix]") {
   const SmallMix small;

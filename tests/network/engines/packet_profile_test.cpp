@@ -2,7 +2,7 @@
 // Transports from files, as the packet engine runs them, and the places of what it cannot do.
 #include "support/catch.h"
 
-#include "network/packet/packet_profile.h"
+#include "network/engines/packet_profile.h"
 
 #include <string>
 

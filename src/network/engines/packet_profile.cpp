@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/packet/packet_profile.h"
+#include "network/engines/packet_profile.h"
 
 #include <algorithm>
 #include <limits>
