@@ -11,8 +11,9 @@
 // that matters more (anomalies of list scheduling; Graham, SIAM J. Appl. Math. 17, 1969), so that
 // more bandwidth, less latency or fewer bytes may cost time with the flow engine
 // (docs/models/network.md#better-hardware-that-costs-time); and NCCL chooses algorithm, protocol
-// and channels for a size by tables, so that twice the bytes may cost less by another choice, never
-// by the same. Of these the share is held, not each case.
+// and channels for a size by tables, so that twice the bytes may cost less by another choice. Of
+// these the share is held, not each case. By the same choice they cost no more than half a per cent
+// less, where slices that were empty take turns on links that ranks share.
 //
 // TRAINYARD_DRAWN_JOBS=10000 draws as many, and prints how often each was broken, and the first.
 #include "support/catch.h"
@@ -301,10 +302,13 @@ TEST_CASE("what must hold holds for NCCL on machines of chance", "[drawn]") {
       invariants.look("nccl: a run twice is the same",
                       other.collective(again.plan(kFunctions[which], size)).time == time, text);
       const nccl::CallPlan twice = job.plan(kFunctions[which], Bytes(2 * size.count()));
-      invariants.look(is_same_choice(plan, twice)
-                          ? "nccl: twice the bytes are not faster"
-                          : "nccl: twice the bytes are not faster by another choice",
-                      timer.collective(twice).time >= time, text);
+      const double ratio = timer.collective(twice).time / time;
+      if (is_same_choice(plan, twice)) {
+        invariants.look("nccl: twice the bytes save no more than 0.5 %", ratio >= 0.995, text);
+      } else {
+        invariants.look("nccl: twice the bytes are not faster by another choice", ratio >= 1.0,
+                        text);
+      }
       invariants.look(
           "nccl: not faster than the bound of the links",
           CollectiveBounds(machine.cluster, kSame[which], RankId(0)).at(size).bandwidth <= time,
