@@ -168,8 +168,8 @@ void set_parts(const Communicator& communicator, const Environment& environment,
                    .chunk = chunk(plan.bytes, plan.channels)}};
     return;
   }
-  plan.parts = split_over_channels(plan.function, plan.protocol, plan.bytes, plan.channels,
-                                   communicator);
+  plan.parts =
+      split_over_channels(plan.function, plan.protocol, plan.bytes, plan.channels, communicator);
   plan.channels = 0;
   for (ChannelPart& part : plan.parts) {
     part.chunk = chunk(part.bytes, 1);
