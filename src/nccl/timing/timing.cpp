@@ -121,7 +121,7 @@ std::string Timer::State::network_name(NodeId nic) const {
   const std::string& plugin = environment.network;
   const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
   const auto name = profile.network_of_nic.find(cluster.catalogue.base_of(part));
-  const std::string own = name == profile.network_of_nic.end() ? "rdma" : name->second;
+  std::string own = name == profile.network_of_nic.end() ? "rdma" : name->second;
   if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
     const std::string sockets = own + "-tcp";
     return profile.networks.contains(sockets) ? sockets : "socket";
