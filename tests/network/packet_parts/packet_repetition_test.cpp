@@ -13,11 +13,11 @@ namespace {
 
 // Tries every distance, mark by mark.
 std::optional<Picoseconds> naive_period(const std::vector<Mark>& marks, std::size_t least) {
-  const auto count = static_cast<std::ptrdiff_t>(marks.size());
-  for (std::ptrdiff_t by = 1; by < count; ++by) {
+  const std::size_t count = marks.size();
+  for (std::size_t by = 1; by < count; ++by) {
     const Picoseconds period = marks.back().time - marks[count - 1 - by].time;
     std::size_t same = 0;
-    for (std::ptrdiff_t i = count - 1; i - by >= 1; --i) {
+    for (std::size_t i = count - 1; i >= by + 1; --i) {
       const Mark& one = marks[i];
       const Mark& other = marks[i - by];
       const Picoseconds distance = one.time - marks[i - 1].time;
@@ -26,7 +26,7 @@ std::optional<Picoseconds> naive_period(const std::vector<Mark>& marks, std::siz
       }
       ++same;
     }
-    if (period > 0 && same >= std::max(static_cast<std::size_t>(by), least)) {
+    if (period > 0 && same >= std::max(by, least)) {
       return period;
     }
   }
