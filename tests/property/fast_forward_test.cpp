@@ -75,6 +75,13 @@ CollectivesRun run_collectives(const TestFabric& fabric, const FlatCollective& w
   return run;
 }
 
+void require_same_counts(const CollectivesRun& fast, const CollectivesRun& plain) {
+  REQUIRE(fast.use == plain.use);
+  REQUIRE(fast.packets.hops == plain.packets.hops);
+  REQUIRE(fast.packets.acks == plain.packets.acks);
+  REQUIRE(fast.packets.max_queued == plain.packets.max_queued);
+}
+
 TEST_CASE("collectives with fast-forward take what they take without, to the picosecond",
           "[packet]") {
   std::uint64_t skipped = 0;
@@ -99,10 +106,7 @@ TEST_CASE("collectives with fast-forward take what they take without, to the pic
     const CollectivesRun fast = run_collectives(fabric, what, size, pauses, FastForward::Exact);
     REQUIRE(plain.finishes.size() == pauses.size());
     REQUIRE(fast.finishes == plain.finishes);
-    REQUIRE(fast.use == plain.use);
-    REQUIRE(fast.packets.hops == plain.packets.hops);
-    REQUIRE(fast.packets.acks == plain.packets.acks);
-    REQUIRE(fast.packets.max_queued == plain.packets.max_queued);
+    require_same_counts(fast, plain);
     skipped += fast.packets.skipped_hops;
   }
   REQUIRE(skipped > 0);
@@ -132,10 +136,7 @@ TEST_CASE("rings over many rounds are told by their own past, to the picosecond"
         run_collectives(fabric, what, size, pauses, FastForward::Exact, 2);
     REQUIRE(fast.finishes == plain.finishes);
     REQUIRE(shared.finishes == plain.finishes);
-    REQUIRE(fast.use == plain.use);
-    REQUIRE(fast.packets.hops == plain.packets.hops);
-    REQUIRE(fast.packets.acks == plain.packets.acks);
-    REQUIRE(fast.packets.max_queued == plain.packets.max_queued);
+    require_same_counts(fast, plain);
     REQUIRE(shared.packets.skipped_hops == fast.packets.skipped_hops);
     skipped += fast.packets.skipped_hops;
     hops += fast.packets.hops;

@@ -31,8 +31,8 @@ struct HarnessSample {
 struct HarnessSet {
   std::string nccl;               // "2.27.7"; empty if there was none.
   std::vector<std::string> gpus;  // Names.
-  int repetitions = 0;            // Of each measured time.
-  int warmup = 0;                 // Repetitions before the first that counts.
+  int repetitions = 0;            // Each time was measured so often.
+  int warmup = 0;                 // So many repetitions came before the first that counts.
   std::vector<HarnessSample> samples;
   std::vector<std::string> warnings;  // "NAME: ID: ...": what failed, and what is of no use here.
 };

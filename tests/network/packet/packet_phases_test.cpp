@@ -168,6 +168,22 @@ PhasesRun run_phases(const TestFabric& fabric, const Traffic& traffic,
   return run;
 }
 
+// Runs with fast-forward, which must be to the bit what it is without, on one thread and on several.
+PhasesRun run_as_without(const TestFabric& fabric, const Traffic& traffic, PacketOptions options,
+                         int threads) {
+  const PhasesRun plain = run_phases(fabric, traffic, options);
+  options.fast_forward = FastForward::Exact;
+  PhasesRun fast = run_phases(fabric, traffic, options);
+  REQUIRE(fast.completions == plain.completions);
+  REQUIRE(fast.counted == plain.counted);
+  options.threads = threads;
+  const PhasesRun shared = run_phases(fabric, traffic, options);
+  REQUIRE(shared.completions == plain.completions);
+  REQUIRE(shared.counted == plain.counted);
+  REQUIRE(shared.skipped == fast.skipped);
+  return fast;
+}
+
 TEST_CASE("what fast-forward skips is to the bit what it would have been: drawn islands",
           "[packet]") {
   std::uint64_t skipped = 0;
@@ -178,17 +194,8 @@ TEST_CASE("what fast-forward skips is to the bit what it would have been: drawn 
     RandomStream random(seed, "fast-forward");
     const Islands islands = draw_islands(random);
     const Traffic traffic = draw_traffic(islands, random);
-    PacketOptions options = draw_options(random);
-    const PhasesRun plain = run_phases(islands.fabric, traffic, options);
-    options.fast_forward = FastForward::Exact;
-    const PhasesRun fast = run_phases(islands.fabric, traffic, options);
-    REQUIRE(fast.completions == plain.completions);
-    REQUIRE(fast.counted == plain.counted);
-    options.threads = static_cast<int>(2 + seed % 3);
-    const PhasesRun shared = run_phases(islands.fabric, traffic, options);
-    REQUIRE(shared.completions == plain.completions);
-    REQUIRE(shared.counted == plain.counted);
-    REQUIRE(shared.skipped == fast.skipped);
+    const PhasesRun fast = run_as_without(islands.fabric, traffic, draw_options(random),
+                                          static_cast<int>(2 + seed % 3));
     skipped += fast.skipped;
     hops += fast.hops;
     partly += fast.skipped > 0 && fast.skipped < fast.hops / 2 ? 1 : 0;
@@ -240,17 +247,8 @@ TEST_CASE("what fast-forward skips inside long messages is to the bit what it wo
     RandomStream random(seed, "fast-forward of long messages");
     const Islands islands = draw_islands(random);
     const Traffic traffic = draw_long_traffic(islands, random);
-    PacketOptions options = draw_options(random);
-    const PhasesRun plain = run_phases(islands.fabric, traffic, options);
-    options.fast_forward = FastForward::Exact;
-    const PhasesRun fast = run_phases(islands.fabric, traffic, options);
-    REQUIRE(fast.completions == plain.completions);
-    REQUIRE(fast.counted == plain.counted);
-    options.threads = static_cast<int>(2 + seed % 3);
-    const PhasesRun shared = run_phases(islands.fabric, traffic, options);
-    REQUIRE(shared.completions == plain.completions);
-    REQUIRE(shared.counted == plain.counted);
-    REQUIRE(shared.skipped == fast.skipped);
+    const PhasesRun fast = run_as_without(islands.fabric, traffic, draw_options(random),
+                                          static_cast<int>(2 + seed % 3));
     skipped += fast.skipped;
     hops += fast.hops;
     often += fast.skipped > fast.hops / 2 ? 1 : 0;

@@ -76,6 +76,16 @@ double batch_seconds(cudaStream_t stream, const Event& begin, const Event& end, 
   return static_cast<double>(milliseconds) * 1e-3 / static_cast<double>(batch);
 }
 
+// Returns the shortest of the repetitions that do not count.
+double warm_up(const Options& options, cudaStream_t stream, const Event& begin, const Event& end,
+               const Work& work, std::int64_t& number) {
+  double shortest = 1e9;
+  for (int i = 0; i < options.warmup; ++i) {
+    shortest = std::min(shortest, batch_seconds(stream, begin, end, 1, work, number));
+  }
+  return shortest;
+}
+
 }  // namespace
 
 void require(cudaError_t error, const char* what) {
@@ -155,10 +165,7 @@ std::vector<double> time_on_stream(const Options& options, cudaStream_t stream, 
   const Event begin;
   const Event end;
   std::int64_t number = 0;
-  double shortest = 1e9;
-  for (int i = 0; i < options.warmup; ++i) {
-    shortest = std::min(shortest, batch_seconds(stream, begin, end, 1, work, number));
-  }
+  const double shortest = warm_up(options, stream, begin, end, work, number);
   const auto batch = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(kMinBatch / std::max(shortest, 1e-7)) + 1, 1, kMaxBatch);
   (void)batch_seconds(stream, begin, end, batch, work, number);
@@ -175,10 +182,7 @@ std::vector<double> time_kernels(const Options& options, cudaStream_t stream, co
   const Event begin;
   const Event end;
   std::int64_t number = 0;
-  double shortest = 1e9;
-  for (int i = 0; i < options.warmup; ++i) {
-    shortest = std::min(shortest, batch_seconds(stream, begin, end, 1, work, number));
-  }
+  const double shortest = warm_up(options, stream, begin, end, work, number);
   if (shortest > kLate) {
     return time_on_stream(options, stream, work);
   }
