@@ -168,7 +168,7 @@ PhasesRun run_phases(const TestFabric& fabric, const Traffic& traffic,
   return run;
 }
 
-// Runs with fast-forward, which must be to the bit what it is without, on one thread and on several.
+// Runs with fast-forward, which must be to the bit what it is without, on one thread and several.
 PhasesRun run_as_without(const TestFabric& fabric, const Traffic& traffic, PacketOptions options,
                          int threads) {
   const PhasesRun plain = run_phases(fabric, traffic, options);
