@@ -66,14 +66,15 @@ TEST_CASE("two ranks on one GPU are two hosts, or one by permission") {
   REQUIRE(value("NCCL_MULTI_RANK_GPU_ENABLE") == "1");
 }
 
-TEST_CASE("only rank 0 logs, into the folder where the ranks meet") {
+TEST_CASE("only rank 0 logs, into the folder where the ranks meet, and all detect twice") {
   const CleanEnvironment clean;
   Options options;
   options.rendezvous = "meet";
   options.token = "3";
   options.rank = 1;
   set_environment({.log = true}, options);
-  REQUIRE(nccl_environment().empty());
+  REQUIRE(value("NCCL_DEBUG_FILE").empty());
+  REQUIRE(!value("NCCL_TOPO_DUMP_FILE").empty());
   options.rank = 0;
   set_environment({.log = true}, options);
   REQUIRE(value("NCCL_DEBUG_FILE") == "meet/3.log.txt");

@@ -71,12 +71,18 @@ void set_environment(const NcclSetting& setting, const Options& options) {
   } else if (setting.mode == NcclMode::MultiRankGpu) {
     set_multi_rank();
   }
-  if (setting.log && options.rank == 0) {
-    const std::filesystem::path folder(options.rendezvous);
+  if (!setting.log) {
+    return;
+  }
+  const std::filesystem::path folder(options.rendezvous);
+  // All ranks get this: NCCL detects the topology once more to dump it, together with the ranks of
+  // its node (ncclTopoGetSystem from 2.21 on), so that rank 0 alone would wait for ever. Rank 0
+  // writes the file.
+  set("NCCL_TOPO_DUMP_FILE", folder / topology_file(options));
+  if (options.rank == 0) {
     set("NCCL_DEBUG", "INFO");
     set("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,TUNING,ENV");
     set("NCCL_DEBUG_FILE", folder / log_file(options));
-    set("NCCL_TOPO_DUMP_FILE", folder / topology_file(options));
     set("NCCL_GRAPH_DUMP_FILE", folder / graph_file(options));
   }
 }
