@@ -11,6 +11,7 @@
 
 #include "calibration/doctor/doctor_model.h"
 #include "calibration/fit/intervals.h"
+#include "calibration/fit/ledger.h"
 #include "support/paths.h"
 
 namespace trainyard {
@@ -54,9 +55,10 @@ struct LedgerCurve {
   }
 };
 
-inline std::vector<LedgerCurve> ledger_curves() {
+// All rows, but for what is made of others: operations and predictions with the profile.
+inline std::vector<LedgerRow> ledger_rows() {
   std::ifstream file(source_dir() / "validation/ledger.csv");
-  std::vector<LedgerCurve> curves;
+  std::vector<LedgerRow> rows;
   std::string line;
   std::getline(file, line);  // The keys.
   while (std::getline(file, line)) {
@@ -65,26 +67,34 @@ inline std::vector<LedgerCurve> ledger_curves() {
     for (std::string cell; std::getline(stream, cell, ',');) {
       cells.push_back(cell);
     }
-    constexpr std::size_t kName = 0;
-    constexpr std::size_t kSystem = 2;
-    constexpr std::size_t kGpu = 3;
-    constexpr std::size_t kSize = 7;
-    constexpr std::size_t kMeasured = 8;
-    constexpr std::size_t kForeseen = 10;
-    constexpr std::size_t kAlone = 14;
-    if (curves.empty() || curves.back().name != cells[kName]) {
-      const nccl::MachineKind machine{
-          .gpu = cells[kGpu], .scale_up = cells[kGpu + 1], .network = cells[kGpu + 2]};
-      curves.push_back(
-          {.name = cells[kName],
-           .system = cells[kSystem],
-           .family = cells[kAlone] == "true" ? std::string(kUnlikeAny) : family_of(machine),
-           .points = {},
-           .residuals = {}});
+    const auto time = [&](std::size_t cell) {
+      return SimTime(std::llround(std::stod(cells[cell]) * 1e6));
+    };
+    LedgerRow& row = rows.emplace_back();
+    row.name = cells[0];
+    row.system_class = cells[1];
+    row.system = cells[2];
+    row.machine = {.gpu = cells[3], .scale_up = cells[4], .network = cells[5]};
+    row.size = Bytes(std::stoll(cells[7]));
+    row.measured = time(8);
+    row.foreseen = time(10);
+    row.is_alone = cells[14] == "true";
+  }
+  return rows;
+}
+
+inline std::vector<LedgerCurve> ledger_curves() {
+  std::vector<LedgerCurve> curves;
+  for (const LedgerRow& row : ledger_rows()) {
+    if (curves.empty() || curves.back().name != row.name) {
+      curves.push_back({.name = row.name,
+                        .system = row.system,
+                        .family = row.is_alone ? std::string(kUnlikeAny) : family_of(row.machine),
+                        .points = {},
+                        .residuals = {}});
     }
-    curves.back().points.push_back({.run = 0, .size = Bytes(std::stoll(cells[kSize]))});
-    curves.back().residuals.push_back(
-        std::log(std::stod(cells[kMeasured]) / std::stod(cells[kForeseen])));
+    curves.back().points.push_back({.run = 0, .size = row.size});
+    curves.back().residuals.push_back(row.surprise());
   }
   return curves;
 }

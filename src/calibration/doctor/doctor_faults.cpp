@@ -178,7 +178,7 @@ class FaultList {
     });
     const std::string& scale_up = job_.machine.scale_up;
     add("nvlink-lanes", "half of the NVLinks of a GPU are down",
-        scale_up == "nvswitch" || scale_up == "nvlink" ? "" : "GPUs are not joined by NVLink", [&] {
+        scale_up.starts_with("nv") ? "" : "GPUs are not joined by NVLink", [&] {
           return Variants{{.change = fmt::format("{} with half of its NVLinks", name(gpu)),
                            .machine = half_of_lanes(gpu, LinkKind::NvLink)}};
         });

@@ -27,15 +27,16 @@ struct FamilyErrors {
 // The greatest likelihood of validation/ledger.csv, rounded up, with the degrees below
 // (docs/commands/doctor.md); tests/calibration/doctor/doctor_model_test.cpp holds that it is the
 // greatest.
-constexpr std::array kFamilies{FamilyErrors{"nvswitch", 0.115}, FamilyErrors{"pcie", 0.15},
-                               FamilyErrors{"rdma", 0.105},     FamilyErrors{"rdma-pcie", 0.145},
-                               FamilyErrors{"xgmi", 0.19},      FamilyErrors{"other-network", 0.2},
+constexpr std::array kFamilies{FamilyErrors{"nvswitch", 0.115}, FamilyErrors{"pcie", 0.145},
+                               FamilyErrors{"rdma", 0.085},     FamilyErrors{"rdma-rack", 0.505},
+                               FamilyErrors{"rdma-mesh", 0.27}, FamilyErrors{"rdma-pcie", 0.14},
+                               FamilyErrors{"xgmi", 0.185},     FamilyErrors{"other-network", 0.2},
                                FamilyErrors{"unlike-any", 0.17}};
 // Share of `local`: means of tables of one system have a correlation of 0.23.
 constexpr double kCommonShare = 0.58;
 constexpr double kLength = 13.7;
 constexpr double kNoise = 0.015;  // At least: the ledger's rows of small sizes have less.
-constexpr double kNoiseBetween = 0.109;
+constexpr double kNoiseBetween = 0.105;
 constexpr double kDegrees = 4.0;  // Assumed.
 
 double log_sum(std::span<const double> values) {

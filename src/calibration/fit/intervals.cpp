@@ -18,7 +18,7 @@ namespace {
 
 // Systems that those of other families count as, together: a group of its own is as small as three,
 // which know little of their 5 %.
-constexpr double kOthers = 2.0;
+constexpr double kOthers = 3.0;
 constexpr std::array<std::string_view, 3> kRegimeNames{"latency", "between", "bandwidth"};
 
 using LedgerRows = std::vector<const LedgerRow*>;
@@ -72,12 +72,15 @@ std::string family_of(const nccl::MachineKind& machine) {
     return "xgmi";
   }
   if (machine.network == "none") {
-    return machine.scale_up == "nvswitch" ? "nvswitch" : "pcie";
+    return machine.scale_up.starts_with("nvswitch") ? "nvswitch" : "pcie";
   }
   if (machine.network != "rdma") {
     return "other-network";
   }
-  return machine.scale_up == "nvswitch" || machine.scale_up == "nvlink" ? "rdma" : "rdma-pcie";
+  return machine.scale_up == "nvswitch"        ? "rdma"
+         : machine.scale_up == "nvswitch-rack" ? "rdma-rack"
+         : machine.scale_up == "nvlink"        ? "rdma-mesh"
+                                               : "rdma-pcie";
 }
 
 bool gives_intervals(std::span<const LedgerRow> ledger) {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <mutex>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "calibration/predict/nccl_prediction.h"
@@ -65,35 +68,71 @@ FittedCase fitted_case(const LoadedCase& loaded, const Catalogue& catalogue,
 NcclFit::NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
                  const ProfileConstants& constants, const FitOptions& options,
                  const TaskRunner& run_tasks)
-    : constants_(constants) {
-  std::vector<double> starts;
-  for (const ProfileConstant& constant : constants.all()) {
-    starts.push_back(constant.start);
-  }
-  const nccl::Profile profile = constants.profile(starts);
-  std::vector<FittedCase> made(cases.size());
-  run_tasks(cases.size(), [&](std::size_t index) {
-    made[index] = fitted_case(cases[index], catalogue, profile);
-  });
-  std::erase_if(made, [](const FittedCase& one) { return one.session == nullptr; });
-  for (const FittedCase& one : made) {
-    tables_.push_back(one.table);
-  }
-  std::vector<std::unique_ptr<NcclSession>> sessions;
-  for (FittedCase& one : made) {
-    clusters_.push_back(std::move(one.cluster));
-    sessions.push_back(std::move(one.session));
-  }
-  model_ = std::make_unique<NcclFitModel>(constants, std::move(sessions));
-  fit_ = std::make_unique<RobustFit>(*model_, fit_parameters(constants.all()), tables_, options,
-                                     run_tasks);
-  all_ = fit_->fit();
+    : cases_(cases), catalogue_(catalogue), constants_(constants), run_tasks_(run_tasks) {
+  std::tie(lane_, tables_) = lane(run_tasks);
+  lane_.fit = std::make_unique<RobustFit>(*lane_.model, fit_parameters(constants.all()), tables_,
+                                          options, run_tasks);
+  all_ = lane_.fit->fit();
 }
 
 NcclFit::~NcclFit() = default;
 
-LeftOut NcclFit::leave_out(const std::string& system) {
-  LeftOut left{.system = system, .fit = fit_->fit(system), .unseen = {}, .alone = {}};
+std::pair<NcclFit::Lane, std::vector<FitTable>> NcclFit::lane(const TaskRunner& run_tasks) const {
+  std::vector<double> starts;
+  for (const ProfileConstant& constant : constants_.all()) {
+    starts.push_back(constant.start);
+  }
+  const nccl::Profile profile = constants_.profile(starts);
+  std::vector<FittedCase> made(cases_.size());
+  run_tasks(cases_.size(), [&](std::size_t index) {
+    made[index] = fitted_case(cases_[index], catalogue_, profile);
+  });
+  Lane lane;
+  std::vector<FitTable> tables;
+  std::vector<std::unique_ptr<NcclSession>> sessions;
+  for (FittedCase& one : made) {
+    if (one.session != nullptr) {
+      tables.push_back(std::move(one.table));
+      lane.clusters.push_back(std::move(one.cluster));
+      sessions.push_back(std::move(one.session));
+    }
+  }
+  lane.model = std::make_unique<NcclFitModel>(constants_, std::move(sessions));
+  return {std::move(lane), std::move(tables)};
+}
+
+std::vector<LeftOut> NcclFit::leave_out(std::span<const std::string> systems) {
+  const TaskRunner one_by_one = [](std::size_t count,
+                                   const std::function<void(std::size_t)>& task) {
+    for (std::size_t index = 0; index < count; ++index) {
+      task(index);
+    }
+  };
+  std::vector<LeftOut> left(systems.size());
+  std::mutex mutex;
+  std::vector<Lane> idle;
+  run_tasks_(systems.size(), [&](std::size_t index) {
+    Lane own;
+    {
+      const std::scoped_lock lock(mutex);
+      if (!idle.empty()) {
+        own = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    if (own.fit == nullptr) {
+      own = lane(one_by_one).first;
+      own.fit = std::make_unique<RobustFit>(*lane_.fit, *own.model, one_by_one);
+    }
+    left[index] = left_out(systems[index], own.fit->fit(systems[index]));
+    const std::scoped_lock lock(mutex);
+    idle.push_back(std::move(own));
+  });
+  return left;
+}
+
+LeftOut NcclFit::left_out(const std::string& system, Fit fit) const {
+  LeftOut left{.system = system, .fit = std::move(fit), .unseen = {}, .alone = {}};
   std::set<std::string> alone;
   for (std::size_t k = 0; k < all_.parameters.size(); ++k) {
     const FittedParameter& parameter = all_.parameters[k];

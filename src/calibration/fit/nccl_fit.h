@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/fit/nccl_fit_model.h"
@@ -31,8 +32,8 @@ struct LeftOut {
 
 class NcclFit {
  public:
-  // Takes the rows that count of the cases that are covered. `constants` and `catalogue` must
-  // outlive it.
+  // Takes the rows that count of the cases that are covered. The cases, `constants` and `catalogue`
+  // must outlive it.
   NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
           const ProfileConstants& constants, const FitOptions& options,
           const TaskRunner& run_tasks);
@@ -42,17 +43,30 @@ class NcclFit {
 
   // The fit to all tables.
   [[nodiscard]] const Fit& all() const { return all_; }
-  [[nodiscard]] LeftOut leave_out(const std::string& system);
+  // Leaves these systems out in turn, as many at once as tasks run.
+  [[nodiscard]] std::vector<LeftOut> leave_out(std::span<const std::string> systems);
   // Returns the tables that are fitted to, by name.
   [[nodiscard]] std::vector<std::string> systems() const;
   [[nodiscard]] nccl::Profile profile(const Fit& fit) const;
 
  private:
+  // What one task at a time can use.
+  struct Lane {
+    std::vector<std::unique_ptr<Cluster>> clusters = {};
+    std::unique_ptr<NcclFitModel> model = nullptr;
+    std::unique_ptr<RobustFit> fit = nullptr;
+  };
+
+  // Returns a lane without a fit, and the tables.
+  [[nodiscard]] std::pair<Lane, std::vector<FitTable>> lane(const TaskRunner& run_tasks) const;
+  [[nodiscard]] LeftOut left_out(const std::string& system, Fit fit) const;
+
+  std::span<const LoadedCase> cases_;
+  const Catalogue& catalogue_;
   const ProfileConstants& constants_;
+  TaskRunner run_tasks_;
   std::vector<FitTable> tables_;
-  std::vector<std::unique_ptr<Cluster>> clusters_;
-  std::unique_ptr<NcclFitModel> model_;
-  std::unique_ptr<RobustFit> fit_;
+  Lane lane_;
   Fit all_;
 };
 

@@ -46,15 +46,19 @@ Refit refit(const RefitRequest& request, const ProfileConstants& constants,
   if (request.leave_one_out == LeaveOneOut::No) {
     return result;
   }
-  std::map<std::string, nccl::Profile> without;  // Profiles by system.
+  std::vector<std::string> shown;
   for (const std::string& system : fit.systems()) {
     const bool is_shown = std::any_of(cases.begin(), cases.end(), [&](const LoadedCase* one) {
       return one->item.system == system;
     });
     if (is_shown) {
-      result.systems.push_back(fit.leave_out(system));
-      without.emplace(system, fit.profile(result.systems.back().fit));
+      shown.push_back(system);
     }
+  }
+  result.systems = fit.leave_out(shown);
+  std::map<std::string, nccl::Profile> without;  // Profiles by system.
+  for (const LeftOut& left : result.systems) {
+    without.emplace(left.system, fit.profile(left.fit));
   }
   for (std::size_t index = 0; index < cases.size(); ++index) {
     // A system without a table that is fitted to has nothing to leave out.

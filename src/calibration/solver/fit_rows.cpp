@@ -364,4 +364,10 @@ void FitRows::forget() {
   known_ = kept_;
 }
 
+void FitRows::know_what(const FitRows& others_kept) {
+  rows_ = others_kept.rows_;
+  kept_ = others_kept.kept_;
+  forget();
+}
+
 }  // namespace trainyard

@@ -52,6 +52,8 @@ class FitRows {
   // keep() keeps what is known so far; forget() drops what came after.
   void keep();
   void forget();
+  // Knows from now on what others of the same rows kept.
+  void know_what(const FitRows& others_kept);
 
  private:
   // Slopes by the entries of `parameters` of the row.

@@ -307,6 +307,13 @@ RobustFit::RobustFit(FitModel& model, std::vector<FitParameter> parameters,
     : state_(std::make_unique<State>(model, std::move(parameters), std::move(tables), options,
                                      std::move(run_tasks))) {}
 
+RobustFit::RobustFit(const RobustFit& other, FitModel& model, TaskRunner run_tasks)
+    : RobustFit(model, other.state_->parameters, other.state_->tables, other.state_->options,
+                std::move(run_tasks)) {
+  state_->rows.know_what(other.state_->rows);
+  state_->all = other.state_->all;
+}
+
 RobustFit::~RobustFit() = default;
 
 Fit RobustFit::fit(const std::optional<std::string>& without,

@@ -111,6 +111,9 @@ class RobustFit {
   // The model must outlive it.
   RobustFit(FitModel& model, std::vector<FitParameter> parameters, std::vector<FitTable> tables,
             FitOptions options, TaskRunner run_tasks);
+  // Fits as `other` does after its first fit, with a model of its own that predicts the same: for
+  // another thread.
+  RobustFit(const RobustFit& other, FitModel& model, TaskRunner run_tasks);
   RobustFit(const RobustFit&) = delete;
   RobustFit& operator=(const RobustFit&) = delete;
   ~RobustFit();

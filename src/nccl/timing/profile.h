@@ -94,8 +94,9 @@ struct LaunchProfile {
 // GPUs, of the links inside a server and of a network.
 struct MachineKind {
   std::string gpu;  // As in Profile::gpus: "hopper"; of several the oldest.
-  std::string
-      scale_up;  // "nvswitch", "nvlink" (mesh or bridge), "xgmi", "pcie"; "none": one GPU a node.
+  // "nvswitch", "nvswitch-rack" (several servers in a domain), "nvlink" (mesh or bridge), "xgmi",
+  // "pcie"; "none": one GPU a node.
+  std::string scale_up;
   std::string network;  // As in Profile::networks: "rdma"; "none" on one node.
 
   auto operator<=>(const MachineKind&) const = default;

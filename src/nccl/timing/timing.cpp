@@ -152,7 +152,9 @@ MachineKind Timer::State::machine() const {
   }
   for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
     if (topology.node(NodeId(node)).kind == NodeKind::NvSwitch) {
-      kind.scale_up = "nvswitch";
+      kind.scale_up = topology.server_count() > static_cast<std::size_t>(communicator.nodes)
+                          ? "nvswitch-rack"
+                          : "nvswitch";
     }
   }
   return kind;

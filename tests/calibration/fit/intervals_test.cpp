@@ -3,11 +3,17 @@
 
 #include "calibration/fit/intervals.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "sim/config_error.h"
 #include "sim/random.h"
+#include "support/ledger_curves.h"
 #include "support/ledgers.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "support/shipped.h"
 
@@ -82,13 +88,13 @@ TEST_CASE("machines that no table shows get the interval of those that were alon
   REQUIRE(intervals.around(100_us, kLedgerHopper, 1_GiB).high == far.high);
 }
 
-TEST_CASE("systems of other families count as two, so that few of a kind are not too sure") {
+TEST_CASE("systems of other families count as three, so that few of a kind are not too sure") {
   std::vector<LedgerRow> ledger;
   for (int i = 0; i < 30; ++i) {
     ledger.push_back(ledger_row("s" + std::to_string(i), 1_GiB, 0.0));
   }
   add_strangers(ledger, 1.0);
-  // Of 32, one beyond each end: less than 5 %.
+  // Of 33, one and a half beyond each end: less than 5 %.
   REQUIRE(Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB).high == Approx(1.0));
   ledger.erase(ledger.begin(), ledger.begin() + 15);
   REQUIRE(Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB).high == Approx(std::exp(1.0)));
@@ -116,6 +122,32 @@ TEST_CASE("nine rows in ten of a new system lie in the interval of those before"
   REQUIRE(coverage.size() == 63);  // Their classes, and all.
   REQUIRE(coverage.at("all").share() > 0.85);
   REQUIRE(coverage.at("all").share() < 0.95);
+}
+
+// After a new ledger, or another rule: UPDATE_GOLDEN=1 writes them below the line of their schema.
+TEST_CASE("the shipped intervals are those of the shipped ledger") {
+  const std::filesystem::path file = source_dir() / "configs/nccl/intervals.yaml";
+  const std::string shipped = read_text_file(file);
+  const std::string schema = shipped.substr(0, shipped.find('\n') + 1);
+  const std::string of_ledger = schema + Intervals::of(ledger_rows(), "").to_yaml();
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(file) << of_ledger;
+  }
+  REQUIRE(read_text_file(file) == of_ledger);
+}
+
+TEST_CASE("racks and meshes of NVLink are families of their own on several nodes") {
+  const auto family = [](const char* scale_up, const char* network) {
+    return family_of({.gpu = "blackwell", .scale_up = scale_up, .network = network});
+  };
+  REQUIRE(family("nvswitch", "none") == "nvswitch");
+  REQUIRE(family("nvswitch-rack", "none") == "nvswitch");
+  REQUIRE(family("nvlink", "none") == "pcie");
+  REQUIRE(family("nvswitch", "rdma") == "rdma");
+  REQUIRE(family("nvswitch-rack", "rdma") == "rdma-rack");
+  REQUIRE(family("nvlink", "rdma") == "rdma-mesh");
+  REQUIRE(family("pcie", "rdma") == "rdma-pcie");
+  REQUIRE(family("nvswitch-rack", "efa") == "other-network");
 }
 
 TEST_CASE("intervals are written as they are read") {

@@ -207,6 +207,20 @@ TEST_CASE("fits do not depend on those before", "[fit]") {
   }
 }
 
+TEST_CASE("a copy with a model of its own fits as the first one", "[fit]") {
+  Fitting fitting(all_measured(0.02));
+  static_cast<void>(fitting.fit.fit());
+  const Fit first = fitting.fit.fit("a");
+  Fitting other(all_measured(0.02));
+  RobustFit copy(fitting.fit, other.model, one_by_one);
+  const Fit again = copy.fit("a");
+  REQUIRE(again.rounds == first.rounds);
+  for (std::size_t k = 0; k < kTruth.size(); ++k) {
+    REQUIRE(first.parameters[k].value == again.parameters[k].value);
+    REQUIRE(first.parameters[k].standard_error == again.parameters[k].standard_error);
+  }
+}
+
 TEST_CASE("a fit with other weights and spreads leaves rows out and holds constants", "[fit]") {
   std::vector<FitTable> tables = all_measured(0.0);
   tables[0].rows[9].log_measured += 2.0;
