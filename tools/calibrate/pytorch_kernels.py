@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the kernels of training steps that PyTorch calls, on one GPU (docs/accuracy/harness.md).
 
-    pytorch_kernels.py -o kernels.json [--only dense,grouped,attention]
+    pytorch_kernels.py -o kernels.json [--only dense,grouped,fp8,attention]
 
 Data are drawn at random and in BF16, as power depends on them. Dense products of a layer of
 `out` x `in` weights and `tokens`: forward, gradient of the data and of the weights. Products of
 experts: the same for `experts` layers in one kernel, with `tokens` for each expert, or with `skew`
-times their mean for the first one. Attention: forward and backward by cuDNN or FlashAttention. Each
-is called again and again, without a wait, for at least 20 ms between two events, five times.
+times their mean for the first one. FP8 products: forward, with one scale for a tensor or for each
+of its rows. Attention: forward and backward by cuDNN or FlashAttention. Each is called again and
+again, without a wait, for at least 20 ms between two events, five times.
 The file is JSON: `machine`, and for each case its shape with `time_us` (median, least and greatest)
 and `tflops` of the median, or an `error`.
 """
@@ -108,6 +109,23 @@ def grouped_cases():
                            operations, call)
 
 
+def fp8_cases():
+    for shape in DENSE:
+        a, b = (draw(rows, shape["inner"]).to(torch.float8_e4m3fn)
+                for rows in (shape["tokens"], shape["out"]))
+        one = torch.ones((), device="cuda")
+        rows = [torch.ones(size, device="cuda")
+                for size in ((shape["tokens"], 1), (1, shape["out"]))]
+        operations = 2 * shape["tokens"] * shape["out"] * shape["inner"]
+        for name, scales in [("tensor", [one, one]), ("row", rows)]:
+            for fast in [True, False]:  # Whether sums are kept in the tensor cores' own precision.
+                def call():
+                    return torch._scaled_mm(a, b.T, *scales, out_dtype=torch.bfloat16,
+                                            use_fast_accum=fast)
+                yield (dict(kind="fp8", scale=name, fast_accumulation=fast, **shape), operations,
+                       call)
+
+
 def attention_cases():
     for shape in ATTENTION:
         b, s, d = shape["batch"], shape["seq"], shape["head"]
@@ -133,7 +151,8 @@ def attention_cases():
                        operations * times // 2, call)
 
 
-CASES = {"dense": dense_cases, "grouped": grouped_cases, "attention": attention_cases}
+CASES = {"dense": dense_cases, "grouped": grouped_cases, "fp8": fp8_cases,
+         "attention": attention_cases}
 
 
 def main():

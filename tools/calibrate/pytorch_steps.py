@@ -4,12 +4,12 @@
 
     pytorch_steps.py -o steps.json [--only NAME,...] [--seconds 120] [--trace FOLDER]
 
-Weights are drawn at random and tokens too: a step does not know. Parameters are FP32 and forward runs
-under torch.autocast in BF16, as most training of one GPU does, or all is in BF16 (`pure`); the
-optimizer is AdamW (SGD for networks of images), fused, behind a clip of the gradient's norm. Each case is timed by events over
-`steps` steps that follow one another without a wait. The file is JSON: `machine`, and for each case
-its shape, `step_time_s` (median, least and greatest) and `memory_gb` (the allocator's peak, GiB),
-or an `error`.
+Weights are drawn at random and tokens too: a step does not know. Parameters are FP32 and forward
+runs under torch.autocast in BF16, as most training of one GPU does, or all is in BF16 (`pure`); the
+optimizer is AdamW (SGD for networks of images), fused, behind a clip of the gradient's norm. Each
+case is timed by events over `steps` steps that follow one another without a wait. The file is JSON:
+`machine`, and for each case its shape, `step_time_s` (median, least and greatest) and `memory_gb`
+(the allocator's peak, GiB), or an `error`.
 """
 import argparse
 import contextlib
@@ -25,10 +25,15 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+GROUPED = getattr(F, "grouped_mm", None) or torch._grouped_mm  # Public from 2.10 on.
 LLAMA_1B = dict(layers=16, hidden=2048, heads=32, kv_heads=8, ffn=8192, vocab=128256, tied=True)
 LLAMA_8B = dict(hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256, tied=False)
 GPT2_MEDIUM = dict(layers=24, hidden=1024, heads=16, kv_heads=16, ffn=4096, vocab=50304, tied=True,
                    gelu=True)
+QWEN3_30B = dict(hidden=2048, heads=32, kv_heads=4, head=128, ffn=768, experts=128, top=8,
+                 vocab=151936, tied=False)
+MIXTRAL = dict(hidden=4096, heads=32, kv_heads=8, ffn=14336, experts=8, top=2, vocab=32000,
+               tied=False)
 LLAMA_2_7B = dict(layers=32, hidden=4096, heads=32, kv_heads=32, ffn=11008, vocab=32000, tied=False)
 
 # In order of worth, if --seconds ends before all are done.
@@ -50,6 +55,10 @@ CASES = [
     dict(name="llama-3.2-1b-b4-accumulate-4", model=LLAMA_1B, batch=4, seq=2048, accumulate=4),
     dict(name="llama-2-7b-lora-b1", model=LLAMA_2_7B, batch=1, seq=2048, lora=16),
     dict(name="resnet-50-b128-tf32", network="resnet50", batch=128, amp=""),
+    dict(name="qwen3-30b-layers-4-b2", model=dict(QWEN3_30B, layers=4), batch=2, seq=4096),
+    dict(name="qwen3-30b-layers-4-b1-s2048", model=dict(QWEN3_30B, layers=4), batch=1, seq=2048),
+    dict(name="mixtral-layers-1-b2", model=dict(MIXTRAL, layers=1), batch=2, seq=4096),
+    dict(name="mixtral-layers-1-b1-s2048", model=dict(MIXTRAL, layers=1), batch=1, seq=2048),
     dict(name="llama-3-8b-layers-4-b1-s2048", model=dict(LLAMA_8B, layers=4), batch=1, seq=2048),
 ]
 
@@ -70,22 +79,62 @@ class Rope(nn.Module):
         return torch.view_as_real(pairs * turns).flatten(3).type_as(x)
 
 
+class Experts(nn.Module):
+    """Gated experts in three grouped products: tokens sorted by expert, each padded to eight."""
+
+    def __init__(self, m):
+        super().__init__()
+        self.experts, self.top = m["experts"], m["top"]
+        self.router = nn.Linear(m["hidden"], self.experts, bias=False)
+        self.gate, self.up, self.down = (
+            nn.Parameter(torch.empty(self.experts, *shape)) for shape in
+            [(m["ffn"], m["hidden"]), (m["ffn"], m["hidden"]), (m["hidden"], m["ffn"])])
+
+    def forward(self, x):
+        tokens = x.flatten(0, 1)
+        weights, chosen = self.router(tokens).float().softmax(-1).topk(self.top)
+        chosen, order = chosen.flatten().sort(stable=True)
+        counts = torch.histc(chosen.float(), self.experts, 0, self.experts).long()
+        ends = counts.cumsum(0)
+        padded = (counts + 7) // 8 * 8
+        padded_ends = padded.cumsum(0)
+        moved = padded_ends - padded - ends + counts
+        place = torch.arange(len(order), device=x.device) + moved[chosen]
+        # Places that nothing fills take the row of zeros behind the last token.
+        source = torch.full((len(order) + 8 * self.experts,), len(tokens), device=x.device)
+        source[place] = order // self.top
+        weight = torch.zeros(len(source), device=x.device).index_copy(
+            0, place, weights.flatten()[order])
+        routed = torch.cat([tokens, tokens.new_zeros(1, tokens.shape[1])]).bfloat16()[source]
+
+        def product(a, w):
+            return GROUPED(a, w.bfloat16().transpose(-2, -1), offs=padded_ends.int())
+
+        y = product(F.silu(product(routed, self.gate)) * product(routed, self.up), self.down)
+        y = y * weight[:, None].to(y.dtype)
+        return tokens.new_zeros(len(tokens) + 1, tokens.shape[1], dtype=y.dtype).index_add(
+            0, source, y)[:-1].view_as(x)
+
+
 class Layer(nn.Module):
     def __init__(self, m, seq):
         super().__init__()
         hidden, ffn = m["hidden"], m["ffn"]
-        self.heads, self.kv_heads, self.head = m["heads"], m["kv_heads"], hidden // m["heads"]
+        self.heads, self.kv_heads = m["heads"], m["kv_heads"]
+        self.head = m.get("head", hidden // m["heads"])
         self.gelu = m.get("gelu", False)
         norm = nn.LayerNorm if self.gelu else nn.RMSNorm
         self.norm_1, self.norm_2 = norm(hidden), norm(hidden)
         bias = self.gelu
-        self.q = nn.Linear(hidden, hidden, bias=bias)
+        self.q = nn.Linear(hidden, self.heads * self.head, bias=bias)
         self.k = nn.Linear(hidden, self.kv_heads * self.head, bias=bias)
         self.v = nn.Linear(hidden, self.kv_heads * self.head, bias=bias)
-        self.o = nn.Linear(hidden, hidden, bias=bias)
-        self.up = nn.Linear(hidden, ffn, bias=bias)
-        self.gate = None if self.gelu else nn.Linear(hidden, ffn, bias=False)
-        self.down = nn.Linear(ffn, hidden, bias=bias)
+        self.o = nn.Linear(self.heads * self.head, hidden, bias=bias)
+        self.experts = Experts(m) if "experts" in m else None
+        if self.experts is None:
+            self.up = nn.Linear(hidden, ffn, bias=bias)
+            self.gate = None if self.gelu else nn.Linear(hidden, ffn, bias=False)
+            self.down = nn.Linear(ffn, hidden, bias=bias)
         self.rope = None if self.gelu else Rope(self.head, seq)
 
     def forward(self, x):
@@ -101,6 +150,8 @@ class Layer(nn.Module):
                                            enable_gqa=self.kv_heads != self.heads)
         x = x + self.o(y.transpose(1, 2).reshape(b, s, -1))
         y = self.norm_2(x)
+        if self.experts is not None:
+            return x + self.experts(y)
         y = F.gelu(self.up(y)) if self.gelu else F.silu(self.gate(y)) * self.up(y)
         return x + self.down(y)
 
