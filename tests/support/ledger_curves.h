@@ -55,7 +55,7 @@ struct LedgerCurve {
   }
 };
 
-// All rows, but for what is made of others: operations and predictions with the profile.
+// All rows, with the digits that the file has.
 inline std::vector<LedgerRow> ledger_rows() {
   std::ifstream file(source_dir() / "validation/ledger.csv");
   std::vector<LedgerRow> rows;
@@ -75,8 +75,10 @@ inline std::vector<LedgerRow> ledger_rows() {
     row.system_class = cells[1];
     row.system = cells[2];
     row.machine = {.gpu = cells[3], .scale_up = cells[4], .network = cells[5]};
+    row.operation = parse_operation(cells[6]).value();
     row.size = Bytes(std::stoll(cells[7]));
     row.measured = time(8);
+    row.predicted = time(9);
     row.foreseen = time(10);
     row.is_alone = cells[14] == "true";
   }
