@@ -2,6 +2,7 @@
 // Values of a document that stand in other files: names and bases.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 
 // Files on files; a base of a base of a base is hard enough to read.
 constexpr std::size_t kMaxLevels = 8;
+constexpr std::string_view kCitations = "sources";
 
 class Composer {
  public:
@@ -49,10 +51,15 @@ class Composer {
   }
 
  private:
-  // Keys of `over` replace those of `base`; new ones come last.
+  // Keys of `over` replace those of `base`; new ones come last. Citations join those of the base,
+  // whose values refer to them.
   static void overlay(YamlValue& base, const YamlValue& over) {
     for (const YamlEntry& entry : over.entries) {
-      if (YamlEntry* old = base.find(entry.key)) {
+      YamlEntry* const old = base.find(entry.key);
+      if (old != nullptr && entry.key == kCitations &&
+          old->value->kind == YamlValue::Kind::Mapping) {
+        overlay(*old->value, *entry.value);
+      } else if (old != nullptr) {
         *old = entry;
       } else {
         base.entries.push_back(entry);
@@ -60,7 +67,8 @@ class Composer {
     }
   }
 
-  // The mapping of the file that `name` at `path` names, without `source`; for `value_path`.
+  // The mapping of the file that `name` at `path` names, without `source`, which it must have or
+  // else `sources`; for `value_path`.
   YamlValue load(const YamlValue& name, const std::string& path, const std::string& value_path) {
     if (name.kind != YamlValue::Kind::Scalar) {
       tree_.fail(name.place, path, "expected the name of a file in " + shown_folder());
@@ -81,7 +89,7 @@ class Composer {
       tree_.fail({.origin = origin}, "", "expected a mapping");
     }
     const auto is_source = [](const YamlEntry& entry) { return entry.key == "source"; };
-    if (std::erase_if(value.entries, is_source) == 0) {
+    if (std::erase_if(value.entries, is_source) == 0 && value.find(kCitations) == nullptr) {
       tree_.fail(value.place, "", "missing key \"source\"");
     }
     compose(value, value_path);

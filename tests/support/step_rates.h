@@ -16,7 +16,8 @@ inline const GpuRates& shipped_rates() {
 }
 
 inline SoftwareProfile shipped_software(const std::string& name) {
-  return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
+  return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"),
+                               kConfigsFolder / "software");
 }
 
 inline ComputeRates shipped_compute(const std::string& gpu, const std::string& software,

@@ -91,8 +91,8 @@ const SoftwareProfile& StepPrediction::software_of(const TrainingRun& run) {
   if (found != software_.end()) {
     return found->second;
   }
-  return software_
-      .emplace(name, SoftwareProfile::load(constants_.folder / "software" / (name + ".yaml")))
+  const std::filesystem::path folder = constants_.folder / "software";
+  return software_.emplace(name, SoftwareProfile::load(folder / (name + ".yaml"), folder))
       .first->second;
 }
 

@@ -210,8 +210,12 @@ Cluster load_cluster_inputs(const InputNames& names, spdlog::logger& log) {
 JobInputs load_job(const std::string& workload, const std::vector<std::string>& settings) {
   Workload read =
       load_workload(find_workload(workload), configs_folder() / "workloads" / "models", settings);
-  SoftwareProfile software = SoftwareProfile::load(find_config("software", read.software));
+  SoftwareProfile software = load_software(read.software);
   return {.workload = std::move(read), .software = std::move(software)};
+}
+
+SoftwareProfile load_software(const std::string& name) {
+  return SoftwareProfile::load(find_config("software", name), configs_folder() / "software");
 }
 
 nccl::Profile load_profile(const std::optional<std::string>& file) {

@@ -63,6 +63,7 @@ struct Inputs {
 [[nodiscard]] Inputs load_inputs(const InputNames& names, spdlog::logger& log);
 [[nodiscard]] JobInputs load_job(const std::string& workload,
                                  const std::vector<std::string>& settings = {});
+[[nodiscard]] SoftwareProfile load_software(const std::string& name);
 // A file, or the shipped one.
 [[nodiscard]] nccl::Profile load_profile(const std::optional<std::string>& file);
 [[nodiscard]] GpuRates load_gpu_rates(const std::optional<std::string>& file);

@@ -117,8 +117,7 @@ StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
 
 // Rates of kernels in 16 bits, with the software that says least.
 ComputeRates usual_rates(const GpuModel& gpu) {
-  return compute_rates(gpu, load_gpu_rates(std::nullopt),
-                       SoftwareProfile::load(find_config("software", "pytorch-native")),
+  return compute_rates(gpu, load_gpu_rates(std::nullopt), load_software("pytorch-native"),
                        Precision::Fp16);
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string_view>
+#include <tuple>
 
 namespace trainyard {
 namespace {
@@ -17,9 +18,8 @@ constexpr std::array<std::string_view, 3> kBuckets{"megatron", "pytorch", "deeps
 constexpr std::array<std::string_view, 2> kOverlapped{"all", "forward"};
 constexpr std::array<std::string_view, 2> kRings{"sent", "gathered"};
 
-}  // namespace
-
-void software_fields(Fields& fields, SoftwareProfile& profile) {
+// All but the base.
+void own_software_fields(Fields& fields, SoftwareProfile& profile) {
   fields.cite_sources();
   fields.required("title", profile.title, Text{}, "Name for people.");
   fields.required("attention", profile.attention, Cited{Text{}}, "Kernel with rates, or unfused.");
@@ -63,8 +63,17 @@ void software_fields(Fields& fields, SoftwareProfile& profile) {
   fields.required("fixed", profile.fixed, Cited{Duration{}}, "Time of a step of any size.");
 }
 
-SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
+}  // namespace
+
+void software_fields(Fields& fields, SoftwareProfile& profile) {
+  fields.optional("base", std::ignore, Unread{}, "File whose values hold where none is given.");
+  fields.where(true, [&] { own_software_fields(fields, profile); });
+}
+
+SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file,
+                                      const std::filesystem::path& folder) {
   ConfigDocument document = ConfigDocument::load(file);
+  document.compose(document.root(), folder);
   SoftwareProfile profile;
   profile.name = std::filesystem::path(document.name()).stem().string();
   read_fields(document.root(), profile, software_fields);

@@ -70,8 +70,10 @@ struct SoftwareProfile {
   double optimizer_bytes = 0.0;  // Read and written by the optimizer, for each parameter.
   SimTime fixed;                 // Time of a step, whatever its size.
 
-  // Strict; throws ConfigError with the place of the mistake.
-  [[nodiscard]] static SoftwareProfile load(const std::filesystem::path& file);
+  // `folder` has the files that a file may name as its base. Strict; throws ConfigError with the
+  // place of the mistake.
+  [[nodiscard]] static SoftwareProfile load(const std::filesystem::path& file,
+                                            const std::filesystem::path& folder);
 };
 
 void software_fields(Fields& fields, SoftwareProfile& profile);  // All but its name.

@@ -20,7 +20,8 @@ Model shipped(const std::string& name) {
 }
 
 SoftwareProfile software_named(const std::string& name) {
-  return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
+  return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"),
+                               kConfigsFolder / "software");
 }
 
 StepMemory memory_of(const Model& model, const ParallelPlan& plan,

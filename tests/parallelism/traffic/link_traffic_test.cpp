@@ -23,7 +23,8 @@ Workload workload_of(const std::vector<std::string>& settings) {
 }
 
 SoftwareProfile software_of(const Workload& workload) {
-  return SoftwareProfile::load(kConfigsFolder / "software" / (workload.software + ".yaml"));
+  return SoftwareProfile::load(kConfigsFolder / "software" / (workload.software + ".yaml"),
+                               kConfigsFolder / "software");
 }
 
 // Bytes of a purpose that leave a node.

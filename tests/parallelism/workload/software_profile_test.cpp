@@ -8,8 +8,14 @@
 
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
+#include "support/program.h"
 
 namespace trainyard {
+namespace {
+
+const std::filesystem::path kShipped = kConfigsFolder / "software";
+
+}  // namespace
 
 TEST_CASE("every shipped software profile is read", "[software]") {
   int count = 0;
@@ -17,7 +23,7 @@ TEST_CASE("every shipped software profile is read", "[software]") {
     if (entry.is_directory()) {
       continue;  // Of recommendation models.
     }
-    const SoftwareProfile profile = SoftwareProfile::load(entry.path());
+    const SoftwareProfile profile = SoftwareProfile::load(entry.path(), kShipped);
     INFO(profile.name);
     REQUIRE(profile.name == entry.path().stem().string());
     REQUIRE_FALSE(profile.title.empty());
@@ -29,7 +35,7 @@ TEST_CASE("every shipped software profile is read", "[software]") {
 
 TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]") {
   const auto load = [](const std::string& name) {
-    return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
+    return SoftwareProfile::load(kShipped / (name + ".yaml"), kShipped);
   };
   REQUIRE(load("megatron-core").full_recompute == FullRecompute::Layer);
   REQUIRE_FALSE(load("megatron-core").gathers_keys);
@@ -38,6 +44,34 @@ TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]")
   REQUIRE(load("nemo").buckets == BucketRule::Megatron);
   REQUIRE(load("pytorch-native").buckets == BucketRule::PyTorch);
   REQUIRE(load("megatron-deepspeed").buckets == BucketRule::DeepSpeed);
+}
+
+TEST_CASE("a profile of one's own says what differs from a shipped one", "[software]") {
+  const ScratchFolder folder;
+  const std::filesystem::path file =
+      folder.write("mine.yaml",
+                   "base: megatron-core\ntitle: Mine\nsources: {own: a measurement}\n"
+                   "host: {value: 1.5, evidence: measured, source: own}\n");
+  const SoftwareProfile mine = SoftwareProfile::load(file, kShipped);
+  const SoftwareProfile base = SoftwareProfile::load(kShipped / "megatron-core.yaml", kShipped);
+  REQUIRE(mine.name == "mine");
+  REQUIRE(mine.title == "Mine");
+  REQUIRE(mine.host == 1.5);
+  REQUIRE(mine.host != base.host);
+  REQUIRE(mine.attention == base.attention);
+  REQUIRE(mine.fixed == base.fixed);
+  const auto error_of = [&](const std::string& text) {
+    const std::filesystem::path wrong = folder.write("wrong.yaml", text);
+    try {
+      (void)SoftwareProfile::load(wrong, kShipped);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  REQUIRE_THAT(error_of("base: megatron-cor\n"), Catch::Matchers::Contains("megatron-core"));
+  REQUIRE_THAT(error_of("base: megatron-core\nhost: {value: 2, evidence: measured, source: own}\n"),
+               Catch::Matchers::Contains("source: expected"));
 }
 
 TEST_CASE("a software profile needs a source for each value", "[software]") {
