@@ -124,8 +124,8 @@ class ConfigDocument {
   // where it is a mapping with the key `base`: keys of `node` replace those of the base, whole. A
   // name represents FOLDER/NAME.yaml; with a folder or ".yaml" it is a file, relative to the one
   // that names it. The other file must have a key `source`, which is left out here, or `sources`,
-  // to which those of `node` are added, and may have a base of its own. Errors about its values name that file and line. Does nothing to any other
-  // mapping.
+  // to which those of `node` are added, and may have a base of its own.
+  // Errors about its values name that file and line. Does nothing to any other mapping.
   void compose(const ConfigNode& node, const std::filesystem::path& folder);
 
   // Throws for the first key, in file order, that nobody asked for, suggesting the nearest one that

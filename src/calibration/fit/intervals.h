@@ -36,8 +36,8 @@ inline constexpr std::array kSizeRegimes{SizeRegime::Latency, SizeRegime::Betwee
 [[nodiscard]] SizeRegime regime_of(Bytes size);
 
 // Machines whose errors have the same causes: "nvswitch", "pcie" (and bridges and meshes) on one
-// node; "rdma" (servers with NVSwitch), "rdma-rack" (racks of them), "rdma-mesh" (servers with a mesh
-// of NVLink), "rdma-pcie" (others) and "other-network" on several; "xgmi" those of RCCL.
+// node; "rdma" (servers with NVSwitch), "rdma-rack" (racks of them), "rdma-mesh" (servers with a
+// mesh of NVLink), "rdma-pcie" (others) and "other-network" on several; "xgmi" those of RCCL.
 [[nodiscard]] std::string family_of(const nccl::MachineKind& machine);
 // The family of machines that no table shows.
 inline constexpr std::string_view kUnlikeAny = "unlike-any";

@@ -50,7 +50,7 @@ class NcclFit {
   [[nodiscard]] nccl::Profile profile(const Fit& fit) const;
 
  private:
-  // What one task at a time can use.
+  // One task at a time uses it.
   struct Lane {
     std::vector<std::unique_ptr<Cluster>> clusters = {};
     std::unique_ptr<NcclFitModel> model = nullptr;
