@@ -26,6 +26,14 @@ constexpr double kInnerBytesOfMatrix = 2.0;
 constexpr double kEagerNormBytes = 32.0;
 constexpr double kEagerRotaryBytes = 20.0;
 constexpr double kEagerGateBytes = 4.0;
+// Under torch.autocast what goes from layer to layer has 32 bits, and so have norms: of a norm 4
+// bytes more, of the sum that makes the stream again 4 more, and 6 for each product that reads what
+// was normed, which is cast for it. Where operators are fused, the stream is read and written with
+// 2 more each. Backward twice that: gradients of the same sizes, and sums of them.
+constexpr double kWideNormBytes = 8.0;
+constexpr double kWideReadBytes = 6.0;
+constexpr double kFusedWideNormBytes = 4.0;
+constexpr double kWideBackward = 2.0;
 // The same of adaLN-Zero as facebookresearch/DiT (models.py, modulate and DiTBlock) writes it, for
 // both blocks of a layer: a product and a sum behind the norm, and a product with the gate, each of
 // which reads and writes. Fused, they are in the kernels of norms and residuals.
@@ -198,9 +206,29 @@ double rotary_bytes(const Attention& attention, const ParallelPlan& plan) {
          static_cast<double>(plan.tensor);
 }
 
-// Forward, of this rank. `is_unfused`: with a kernel for each operator.
+// Bytes forward, of this rank, of a stream of 32 bits beside layers of 16. Frozen weights have 16
+// bits, and so has what goes between their layers.
+double wide_stream_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                         const OperatorTimes& operators) {
+  if (!operators.has_wide_stream() || model.adapters) {
+    return 0.0;
+  }
+  const auto norms = static_cast<double>(layer_norms(model));
+  double of_element = kFusedWideNormBytes * norms;
+  if (!operators.fuses_operators()) {
+    // Queries, keys and values, or what latent ones are made of; gate and up; a router.
+    const std::int64_t reads = (layer.attention.grouped ? 3 : 2) +
+                               (layer.feed_forward ? layer.feed_forward->matrices() - 1 : 1);
+    of_element = kWideNormBytes * norms + kWideReadBytes * static_cast<double>(reads);
+  }
+  return of_element * static_cast<double>(model.hidden) * static_cast<double>(plan.tokens()) /
+         (plan.has_sequence_parallelism ? static_cast<double>(plan.tensor) : 1.0);
+}
+
+// Forward, of this rank, in 16 bits.
 double memory_bound_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
-                          double load, bool is_unfused) {
+                          double load, const OperatorTimes& operators) {
+  const bool is_unfused = !operators.fuses_operators();
   const bool is_eager = is_unfused && model.norm == Norm::Rms;
   const auto tokens = static_cast<double>(plan.tokens());
   const auto tensor = static_cast<double>(plan.tensor);
@@ -212,7 +240,9 @@ double memory_bound_bytes(const Model& model, const ModelLayer& layer, const Par
   const double hidden = static_cast<double>(model.hidden);
   const double of_modulation = is_unfused && model.modulation ? kEagerModulationBytes : 0.0;
   const auto norms = static_cast<double>(layer_norms(model));
-  const double of_norms = (norms - 2.0) * kNormBytes + norms * (is_eager ? kEagerNormBytes : 0.0);
+  const double of_norms =
+      (norms - 2.0) * kNormBytes +
+      norms * (is_eager && !operators.has_norm_kernel() ? kEagerNormBytes : 0.0);
   double of_token = (kHiddenBytes + of_norms + of_modulation) * hidden /
                         (plan.has_sequence_parallelism ? tensor : 1.0) +
                     (is_eager ? rotary_bytes(layer.attention, plan) : 0.0);
@@ -382,9 +412,11 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
   const AttentionShape shape = attention_shape(layer.attention, plan);
   times.forward[StepPart::Attention] = operators.attention_forward(shape);
   times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
-  const double bytes = memory_bound_bytes(model, layer, plan, load, !operators.fuses_operators());
-  times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes);
-  times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * bytes);
+  const double bytes = memory_bound_bytes(model, layer, plan, load, operators);
+  const double wide = wide_stream_bytes(model, layer, plan, operators);
+  times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes + wide);
+  times.input_gradient[StepPart::MemoryBound] +=
+      operators.memory_bound(kBackwardBytes * bytes + kWideBackward * wide);
   const RingBytes ring = ring_bytes(layer.attention, plan, operators.gathers_keys());
   times.forward[StepPart::MemoryBound] += operators.memory_bound(ring.forward);
   times.kept += operators.memory_bound(ring.forward);

@@ -61,7 +61,8 @@ class OperatorTimes {
   // multiprocessors: for the gradient of a small matrix over many samples. Sums of parts, in 32
   // bits, are written and read once for each part.
   [[nodiscard]] SimTime linear_over_long_k(const Gemm& gemm) const;
-  // Times linear() of experts with so many `weights` in all, which pass memory on top.
+  // Times linear() of experts with so many `weights` in all, which pass memory on top, or beside
+  // the products where one kernel has all experts.
   [[nodiscard]] SimTime grouped(const Gemm& gemm, double weights) const;
   // Scores, softmax and sums over values.
   [[nodiscard]] SimTime attention_forward(const AttentionShape& shape) const;
@@ -71,6 +72,9 @@ class OperatorTimes {
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   [[nodiscard]] bool fuses_operators() const { return rates_.fuses_operators; }
   [[nodiscard]] bool gathers_keys() const { return rates_.gathers_keys; }
+  [[nodiscard]] bool has_norm_kernel() const { return rates_.has_norm_kernel; }
+  // The stream from layer to layer is wider than what products take.
+  [[nodiscard]] bool has_wide_stream() const { return rates_.stream_bytes > rates_.element_bytes; }
   // Casts of one FP8 linear layer; none in 16 bits.
   [[nodiscard]] SimTime casts(double bytes) const;
   // Returns the time of a layer's weights in one backward pass: their gradients are added to those
@@ -89,6 +93,9 @@ class OperatorTimes {
   [[nodiscard]] SimTime memory(double bytes) const;
 
  private:
+  // Seconds of the tiles of a product, and of what it reads and writes.
+  [[nodiscard]] double tile_seconds(const Gemm& gemm, double rate) const;
+  [[nodiscard]] double operand_seconds(const Gemm& gemm) const;
   // `beside`: bytes that pass memory while no product is computed.
   [[nodiscard]] SimTime time_of(const Gemm& gemm, double rate, double beside = 0.0) const;
   // 1, or the share of the rate that is left where N or K is odd.

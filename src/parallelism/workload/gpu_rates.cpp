@@ -286,10 +286,13 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   rates.memory_rate =
       generation.memory * static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0;
   rates.memory_bound = memory_bound->second;
-  rates.fuses_operators = software.fusion != "eager";
+  rates.fuses_operators = software.fusion != "eager" && software.fusion != "kernels";
   rates.element_bytes = row_of(precision).element_bytes;
   rates.linear_bytes = rates.element_bytes;
   rates.gathers_keys = software.gathers_keys;
+  rates.joins_experts = software.joins_experts;
+  rates.has_norm_kernel = software.has_norm_kernel;
+  rates.stream_bytes = software.stream_bytes;
   rates.accumulate_bytes = software.accumulate_bytes;
   rates.scatter_bytes = software.scatter_bytes;
   rates.gather_bytes = software.gather_bytes;

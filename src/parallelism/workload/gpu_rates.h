@@ -103,6 +103,9 @@ struct ComputeRates : KernelRates {
   int linear_bytes = 2;  // The same of what linear layers multiply; sizes of 4 bits count as one.
   // SoftwareProfile.
   bool gathers_keys = false;
+  bool joins_experts = false;
+  bool has_norm_kernel = false;
+  int stream_bytes = 2;
   double accumulate_bytes = 0.0;
   double scatter_bytes = 0.0;
   double gather_bytes = 0.0;

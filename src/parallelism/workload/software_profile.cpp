@@ -17,6 +17,8 @@ constexpr std::array<std::string_view, 3> kFull{"layer", "needed", "unprojected"
 constexpr std::array<std::string_view, 3> kBuckets{"megatron", "pytorch", "deepspeed"};
 constexpr std::array<std::string_view, 2> kOverlapped{"all", "forward"};
 constexpr std::array<std::string_view, 2> kRings{"sent", "gathered"};
+constexpr std::array<std::string_view, 2> kExperts{"each", "joined"};
+constexpr std::array<std::string_view, 2> kNorms{"operators", "kernel"};
 
 // All but the base.
 void own_software_fields(Fields& fields, SoftwareProfile& profile) {
@@ -24,6 +26,10 @@ void own_software_fields(Fields& fields, SoftwareProfile& profile) {
   fields.required("title", profile.title, Text{}, "Name for people.");
   fields.required("attention", profile.attention, Cited{Text{}}, "Kernel with rates, or unfused.");
   fields.required("fusion", profile.fusion, Cited{Text{}}, "Fusion of memory-bound operators.");
+  fields.optional("norms", profile.has_norm_kernel, Cited{Choice{kNorms}},
+                  "How RMS norms run where operators are not fused: operators.");
+  fields.optional("stream_bytes", profile.stream_bytes, Cited{Whole{2, 4}},
+                  "Bytes of an element between layers of 16 bits: 2.");
   fields.required("selective", profile.recomputes_products, Cited{Choice{kSelective}},
                   "What selective recomputation runs again.");
   fields.optional("full", profile.full_recompute, Cited{Choice{kFull}},
@@ -49,6 +55,8 @@ void own_software_fields(Fields& fields, SoftwareProfile& profile) {
   fields.required("dispatch_fp8", profile.dispatches_fp8, kCitedFlag, "Tokens are sent in 8 bits.");
   fields.optional("ring", profile.gathers_keys, Cited{Choice{kRings}},
                   "How keys reach other context ranks.");
+  fields.optional("experts", profile.joins_experts, Cited{Choice{kExperts}},
+                  "Kernels of a rank's experts: each its own, or one for all.");
   fields.required("host_sync", profile.host_sync, kCitedLaunches, "Launches that always show.");
   fields.required("host_expert", profile.host_expert, kCitedLaunches,
                   "Launches of an expert layer.");

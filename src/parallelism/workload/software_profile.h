@@ -31,6 +31,11 @@ struct SoftwareProfile {
   std::string title;
   std::string attention;  // "unfused", or a kernel of gpu-rates.yaml.
   std::string fusion;     // Fusion of memory-bound operators: "fused", "eager", "compiled".
+  // RMS norms are one kernel where operators are not fused, instead of one for each operator.
+  bool has_norm_kernel = false;
+  // Bytes of an element of what goes from layer to layer where products take 16 bits: 4 under
+  // torch.autocast, which runs norms in 32 bits and casts what each product reads.
+  int stream_bytes = 2;
   // Recompute::Selective is every second product, not the core of attention.
   bool recomputes_products = false;
   FullRecompute full_recompute = FullRecompute::Layer;
@@ -54,6 +59,9 @@ struct SoftwareProfile {
   // Rings of context ranks as PyTorch's context_parallel makes them, not as TransformerEngine does:
   // keys and values of all heads of queries are gathered at once, and results added up in FP32.
   bool gathers_keys = false;
+  // One kernel computes a product of all experts of a rank (grouped_mm of PyTorch), instead of one
+  // kernel for each of them (TransformerEngine).
+  bool joins_experts = false;
   // Launches of a layer that show whatever the GPU has to do, over those of its forward pass: all
   // of them where the host waits for each kernel (CUDA_LAUNCH_BLOCKING).
   double host_sync = 0.0;

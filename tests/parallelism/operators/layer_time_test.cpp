@@ -291,6 +291,38 @@ TEST_CASE("a kernel for each operator passes the bytes of RMS norms and rotary p
   REQUIRE(bytes(gpt, false, 1) == bytes(gpt, true, 1));
 }
 
+TEST_CASE("a stream of 32 bits beside layers of 16 passes more bytes, with casts of what is read",
+          "[layer]") {
+  ComputeRates rates = unit_rates();
+  rates.fuses_operators = false;
+  const auto bytes = [&](const Model& model, bool is_wide, StepParts PassTimes::*pass) {
+    rates.has_norm_kernel = true;
+    rates.stream_bytes = is_wide ? 4 : 2;
+    const PassTimes times = layer_times(model, model.layers[0], plan_of(1), OperatorTimes(rates));
+    return (times.*pass)[StepPart::MemoryBound].seconds() * rates.memory_rate;
+  };
+  Model llama = shipped_model("llama-3-70b");
+  // Of an element: a norm reads and writes 4 more, and so does the sum behind it; casts of 6 for
+  // queries, keys, values, gate and up. Each has its gradient.
+  const double elements = 4096.0 * 8192.0;
+  const double more = elements * (2.0 * (4.0 + 4.0) + 5.0 * 6.0);
+  const auto added = [&](const Model& model, StepParts PassTimes::*pass) {
+    return bytes(model, true, pass) - bytes(model, false, pass);
+  };
+  REQUIRE(added(llama, &PassTimes::forward) == Approx(more));
+  REQUIRE(added(llama, &PassTimes::input_gradient) == Approx(2.0 * more));
+  // A norm of one kernel reads and writes 2 bytes, as fused ones do.
+  rates.fuses_operators = true;
+  const double fused = bytes(llama, false, &PassTimes::forward);
+  REQUIRE(added(llama, &PassTimes::forward) == Approx(elements * 2.0 * 4.0));
+  rates.fuses_operators = false;
+  REQUIRE(bytes(llama, false, &PassTimes::forward) - fused ==
+          Approx(4096.0 * (20.0 * (64 + 8) * 128 + 4.0 * 28672)));
+  // Frozen weights have 16 bits.
+  llama.adapters = Adapters{.rank = 16};
+  REQUIRE(added(llama, &PassTimes::forward) == 0.0);
+}
+
 TEST_CASE("a ring adds up the outputs of its steps", "[layer]") {
   ComputeRates rates = unit_rates();
   const Model model = shipped_model("llama-3-70b");

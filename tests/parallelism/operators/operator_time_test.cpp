@@ -6,6 +6,7 @@
 #include "parallelism/operators/softmax_kernel.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/step_rates.h"
 
@@ -79,6 +80,48 @@ TEST_CASE("weights of experts come from memory beside their products", "[operato
   REQUIRE(operators.grouped({.m = 256, .n = 128, .k = 16, .count = 4}, weights) ==
           waves(1, 16) + operators.memory(2.0 * weights));
   REQUIRE(operators.product({.m = 256, .n = 128, .k = 16, .count = 4}) == waves(1, 16));
+}
+
+TEST_CASE("one kernel of all experts hides their weights behind long products", "[operators]") {
+  ComputeRates rates = unit_rates();
+  rates.joins_experts = true;
+  const auto seconds_of = [&](double memory_rate) {
+    rates.memory_rate = memory_rate;
+    const Gemm gemm{.m = 256, .n = 128, .k = 16, .count = 4};
+    return OperatorTimes(rates).grouped(gemm, 4.0 * 16.0 * 128.0).seconds();
+  };
+  const double bytes = 2.0 * 4.0 * (256.0 * 16.0 + 16.0 * 128.0 + 256.0 * 128.0);
+  const double products = waves(1, 16).seconds();
+  REQUIRE(seconds_of(100.0 * bytes / products) == Approx(products));
+  REQUIRE(seconds_of(bytes / products / 100.0) == Approx(100.0 * products));
+  // Both as long as each other.
+  REQUIRE(seconds_of(bytes / products) == Approx(std::pow(2.0, 0.25) * products));
+  REQUIRE(OperatorTimes(rates).grouped({.m = 0, .n = 128, .k = 16}, 1.0) == SimTime());
+}
+
+// Products of the experts of Mixtral 8x7B by grouped_mm of PyTorch 2.11 on H100, in microseconds:
+// validation/harness/h100-pytorch-kernels.json. At the rate of dense products alone, which is
+// higher than in a step.
+TEST_CASE("products of experts take the times that PyTorch takes", "[operators]") {
+  ComputeRates rates = shipped_compute("H100-SXM", "pytorch-2.11");
+  rates.linear_rate *= 0.74 / 0.688;
+  const OperatorTimes operators(rates);
+  struct Row {
+    std::int64_t tokens;
+    double forward;
+    double weights;
+  };
+  for (const Row& row :
+       {Row{16, 346.9, 349.1}, Row{128, 353.9, 417.6}, Row{256, 452.6, 653.7},
+        Row{512, 760.8, 984.5}, Row{1024, 1520.8, 1729.2}, Row{4096, 5623.6, 6171.5}}) {
+    INFO(row.tokens);
+    const double weights = 8.0 * 14336.0 * 4096.0;
+    const auto us = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+      return operators.grouped({.m = m, .n = n, .k = k, .count = 8}, weights).microseconds();
+    };
+    REQUIRE(us(row.tokens, 14336, 4096) == Approx(row.forward).epsilon(0.12));
+    REQUIRE(us(14336, 4096, row.tokens) == Approx(row.weights).epsilon(0.12));
+  }
 }
 
 namespace {

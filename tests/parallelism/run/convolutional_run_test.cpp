@@ -38,6 +38,7 @@ const std::vector<MeasuredImages>& measured_images() {
       {"resnet-50", "dgx-a100", 1, kMixed, 256, 2470.0, -0.0909},
       {"resnet-50", "dgx-a100", 8, kMixed, 256, 16621.0, -0.2560},
       {"resnet-50", "dgx-h200", 1, Precision::Bf16, 256, 4735.0, 0.0359},
+      {"resnet-50", "dgx-h100", 1, Precision::Bf16, 256, 3995.0, 0.1498},
       {"unet", "dgx-1", 1, Precision::Fp32, 8, 17.91, -0.0764},
       {"unet", "dgx-1", 8, Precision::Fp32, 8, 137.11, -0.1168},
       {"unet", "dgx-1", 1, kMixed, 8, 59.58, 0.4440},

@@ -40,6 +40,12 @@ TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]")
   REQUIRE(load("megatron-core").full_recompute == FullRecompute::Layer);
   REQUIRE_FALSE(load("megatron-core").gathers_keys);
   REQUIRE(load("pytorch-compiled").gathers_keys);
+  REQUIRE_FALSE(load("megatron-core").joins_experts);
+  REQUIRE(load("pytorch-2.11").joins_experts);
+  REQUIRE_FALSE(load("pytorch-native").has_norm_kernel);
+  REQUIRE(load("pytorch-2.11").has_norm_kernel);
+  REQUIRE(load("pytorch-native").stream_bytes == 2);
+  REQUIRE(load("pytorch-2.11").stream_bytes == 4);
   REQUIRE(load("maxtext").full_recompute == FullRecompute::Unprojected);
   REQUIRE(load("nemo").buckets == BucketRule::Megatron);
   REQUIRE(load("pytorch-native").buckets == BucketRule::PyTorch);
