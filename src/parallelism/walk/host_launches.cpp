@@ -22,16 +22,24 @@ int tensor_calls(const std::vector<GroupCall>& calls) {
   return count;
 }
 
+// Tokens go to other ranks, or each expert has a kernel of its own: the host needs their counts.
+bool waits_for_counts(const SoftwareProfile& software, const std::vector<GroupCall>& calls) {
+  return !software.joins_experts || std::ranges::any_of(calls, [](const GroupCall& call) {
+    return call.group == RankGroupKind::Expert;
+  });
+}
+
 // `passes` forward passes of kernels, and so many collectives.
 HostLaunches launches_of(const ComputeRates& rates, const SoftwareProfile& software,
-                         const ModelLayer& layer, double passes, int collectives) {
+                         const ModelLayer& layer, double passes, int collectives,
+                         const std::vector<GroupCall>& calls) {
   const SimTime kernels = scaled(rates.host_layer, passes);
   const SimTime called = rates.host_collective * collectives;
   if (layer.experts) {
     const SimTime all = scaled(kernels, software.host_expert) + called;
+    const double waited = waits_for_counts(software, calls) ? software.host_expert_sync : 0.0;
     return {.all = all,
-            .shown = std::max(scaled(all, software.host_sync),
-                              scaled(kernels, software.host_expert_sync))};
+            .shown = std::max(scaled(all, software.host_sync), scaled(kernels, waited))};
   }
   const SimTime all = kernels + called;
   return {.all = all, .shown = scaled(all, software.host_sync)};
@@ -57,7 +65,7 @@ double adapter_launches(const Model& model, const ModelLayer& layer) {
 
 HostLaunches forward_launches(const ComputeRates& rates, const SoftwareProfile& software,
                               const ModelLayer& layer, const PassCalls& calls) {
-  return launches_of(rates, software, layer, 1.0, tensor_calls(calls.forward));
+  return launches_of(rates, software, layer, 1.0, tensor_calls(calls.forward), calls.forward);
 }
 
 HostLaunches backward_launches(const ComputeRates& rates, const SoftwareProfile& software,
@@ -66,7 +74,8 @@ HostLaunches backward_launches(const ComputeRates& rates, const SoftwareProfile&
   const bool is_run_again = recompute == Recompute::Full;
   return launches_of(
       rates, software, layer, kBackwardHost + (is_run_again ? 1.0 : 0.0),
-      tensor_calls(calls.backward) + (is_run_again ? tensor_calls(calls.forward) : 0));
+      tensor_calls(calls.backward) + (is_run_again ? tensor_calls(calls.forward) : 0),
+      calls.backward);
 }
 
 }  // namespace trainyard

@@ -59,6 +59,12 @@ TEST_CASE("a host that waits for each kernel shows in whole, one that waits for 
   REQUIRE(of_experts.shown == of_experts.all);
   software.host_sync = 0.0;
   REQUIRE(forward_launches(rates, software, layer, calls).shown == milliseconds(2));
+  // One kernel takes the counts from the GPU's memory, but an alltoall from the host.
+  software.joins_experts = true;
+  REQUIRE(forward_launches(rates, software, layer, calls).shown == SimTime());
+  PassCalls sent = calls;
+  sent.forward.push_back({.group = RankGroupKind::Expert});
+  REQUIRE(forward_launches(rates, software, layer, sent).shown == milliseconds(2));
 }
 
 TEST_CASE("adapters and matrices of 4 bits add their kernels to a layer", "[host_launches]") {
