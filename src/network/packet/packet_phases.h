@@ -50,6 +50,7 @@
 #include "network/packet/packet_transport.h"
 #include "network/packet/packet_worker.h"
 #include "network/packet_parts/packet_repetition.h"
+#include "network/packet_parts/packet_settled.h"
 #include "network/packet_parts/packet_story.h"
 
 namespace trainyard {
@@ -101,13 +102,16 @@ class PacketPhases {
   };
   // How far it has been found out after which time a phase repeats itself.
   struct Repeat {
-    enum class Stage : std::uint8_t { Watched, Guessed, Proved, Still };
+    enum class Stage : std::uint8_t { Watched, Guessed, Measured, Proved, Still };
     Stage stage = Stage::Watched;
     Picoseconds asked = 0;  // When it began.
     Picoseconds period = 0;
     // Packets that began since it is watched, and how many are enough for a guess.
     std::vector<Mark> marks = {};
     std::size_t enough = 0;
+    // States at equal distances, and the rates between them: packet_settling.cpp.
+    std::vector<RateState> states = {};
+    std::optional<SettledRates> settled = {};
     // A period apart.
     PacketSnapshot first = {};
     PacketSnapshot second = {};
@@ -122,6 +126,18 @@ class PacketPhases {
     std::vector<std::size_t> moving = {};
     // Messages that are not complete, by connection.
     std::map<std::uint32_t, std::deque<std::size_t>> left = {};
+  };
+  // How rates of a phase are measured: how far states are apart, how often in a row messages began
+  // in between, and the rates at which something was skipped last.
+  struct Settling {
+    Picoseconds interval = 0;
+    int changes = 0;
+    std::optional<SettledRates> before = {};
+  };
+  // What connections, in the order of a phase, and ports did.
+  struct Passed {
+    std::vector<std::int64_t> lines = {};
+    std::map<std::uint32_t, QueueShift> ports = {};
   };
   struct Phase {
     std::uint64_t serial = 0;
@@ -138,6 +154,7 @@ class PacketPhases {
     std::vector<std::uint32_t> connections = {};
     StoryMatch match = {};
     std::unique_ptr<Repeat> repeat = {};
+    Settling settling = {};
     Picoseconds patience = 0;  // Time until the next try to find how it repeats itself.
     Picoseconds next_look = kNeverTime;
     std::size_t next_end = 0;
@@ -251,6 +268,17 @@ class PacketPhases {
   void move_ports(Phase& phase, std::int64_t periods);
   void move_connections(Phase& phase, std::int64_t periods);
   void move_messages(Phase& phase, std::int64_t periods);
+
+  // packet_settling.cpp
+  [[nodiscard]] RateState rate_state(std::uint32_t number, Picoseconds time) const;
+  [[nodiscard]] bool measure(std::uint32_t number, Picoseconds until);
+  void go_on_measuring(std::uint32_t number, Picoseconds time);
+  void measure_later(std::uint32_t number, Picoseconds now);
+  [[nodiscard]] std::int64_t most_settled(std::uint32_t number) const;
+  [[nodiscard]] std::int64_t most_queued(const Phase& phase, std::int64_t most) const;
+  [[nodiscard]] std::optional<Passed> passed_in(const Phase& phase, std::int64_t periods) const;
+  [[nodiscard]] std::int64_t move_settled(Phase& phase, std::int64_t periods);
+  void move_queue(Port& port, const SettledRates::Queue& rates, std::int64_t periods);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;

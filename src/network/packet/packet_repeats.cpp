@@ -38,6 +38,10 @@ void PacketPhases::try_later(std::uint32_t number, Picoseconds now) {
 
 void PacketPhases::give_up(std::uint32_t number, Picoseconds now) {
   Phase& phase = phases_[number];
+  if (phase.repeat->settled) {
+    measure_later(number, now);
+    return;
+  }
   phase.patience = std::max(2 * phase.patience, kPauses * (now - phase.repeat->asked));
   set_watched(number, false);
   phase.repeat.reset();
@@ -57,7 +61,12 @@ void PacketPhases::look_for_repeats(Picoseconds until) {
     }
     phase.repeat = std::make_unique<Repeat>();
     phase.repeat->asked = until;
-    if (!guess(number, until)) {
+    if (measure(number, until) || guess(number, until)) {
+      continue;
+    }
+    if (fabric_.options().fast_forward == FastForward::Bounded) {
+      measure_later(number, until);
+    } else {
       phase.repeat->enough = std::max(kLeastMarks, kFirstMarks * phase.ports.size());
       set_watched(number, true);
       watched_.push_back(number);
@@ -165,7 +174,16 @@ void PacketPhases::cut() {
   const auto [time, serial, number] = cuts_.top();
   cuts_.pop();
   Phase& phase = phases_[number];
-  if (phase.serial != serial || !phase.repeat || phase.repeat->stage != Repeat::Stage::Guessed ||
+  if (phase.serial != serial || !phase.repeat) {
+    return;
+  }
+  if (phase.repeat->stage == Repeat::Stage::Measured) {
+    if (phase.repeat->states.back().time + phase.settling.interval == time) {
+      go_on_measuring(number, time);
+    }
+    return;
+  }
+  if (phase.repeat->stage != Repeat::Stage::Guessed ||
       phase.repeat->first.time + phase.repeat->period != time) {
     return;
   }
@@ -296,11 +314,12 @@ bool PacketPhases::stand_still(std::uint32_t number, Picoseconds until) {
   if (phase.entries.back().message.time >= until) {
     return false;  // It is posted, and at the end of a window that has not been done.
   }
-  repeat.most = most_periods(phase);
+  repeat.most = repeat.settled ? most_settled(number) : most_periods(phase);
   const std::vector<PacketStory::End>& ends = story_of(phase).ends;
   const auto last = std::ranges::lower_bound(ends, until - repeat.period - phase.begin, {},
                                              &PacketStory::End::left);
-  if (repeat.most < kLeastPeriods || static_cast<std::size_t>(ends.end() - last) != repeat.sends) {
+  if (repeat.most < (repeat.settled ? 1 : kLeastPeriods) ||
+      static_cast<std::size_t>(ends.end() - last) != repeat.sends) {
     give_up(number, until);
     return true;
   }
@@ -387,12 +406,16 @@ void PacketPhases::resume(std::uint32_t number, std::uint64_t until, const Tell*
   const Picoseconds end = static_cast<Picoseconds>(until) * window_;
   const Picoseconds alike = departure(phase, end).value_or(end);
   const Repeat& repeat = *phase.repeat;
-  const std::int64_t periods = std::min(repeat.most, (alike - repeat.begin) / repeat.period);
+  std::int64_t periods = std::min(repeat.most, (alike - repeat.begin) / repeat.period);
+  if (repeat.settled) {
+    periods = move_settled(phase, periods);
+  } else {
+    move_messages(phase, periods);
+    move_connections(phase, periods);
+    move_ports(phase, periods);
+  }
   const Picoseconds by = periods * repeat.period;
   const Picoseconds begin = repeat.begin + by;
-  move_messages(phase, periods);
-  move_connections(phase, periods);
-  move_ports(phase, periods);
   const Workers late = late_workers(begin);
   for (Due due : repeat.under_way) {
     const std::uint32_t port =
