@@ -128,16 +128,17 @@ class PacketPhases {
     std::map<std::uint32_t, std::deque<std::size_t>> left = {};
   };
   // How rates of a phase are measured: how far states are apart, how often in a row messages began
-  // in between, and the rates at which something was skipped last.
+  // in between; the rates at which something was skipped last, and the state before.
   struct Settling {
     Picoseconds interval = 0;
     int changes = 0;
-    std::optional<SettledRates> before = {};
+    std::optional<SettledRates> rates = {};
+    RateState before = {};
   };
-  // What connections, in the order of a phase, and ports did.
+  // What the connections of a phase did, in their order, and all ports.
   struct Passed {
     std::vector<std::int64_t> lines = {};
-    std::map<std::uint32_t, QueueShift> ports = {};
+    std::vector<QueueShift> ports = {};
   };
   struct Phase {
     std::uint64_t serial = 0;
@@ -228,6 +229,7 @@ class PacketPhases {
   void catch_up(std::uint32_t number, std::uint64_t until, const Tell* news);
   [[nodiscard]] Picoseconds done_until(Picoseconds time) const;
   void run_late(std::uint32_t number, const Workers& late, std::uint64_t until, const Tell* news);
+  void tell_late(std::uint32_t number, const PacketMessage& message, std::uint64_t until);
   [[nodiscard]] Workers late_workers(Picoseconds begin) const;
   [[nodiscard]] std::optional<Picoseconds> quiet_time(const Phase& phase) const;
   [[nodiscard]] bool is_over(std::uint32_t number, Picoseconds time);
@@ -242,6 +244,9 @@ class PacketPhases {
   void settle_one(std::uint32_t number);
   void undo(Phase& phase);
   void unsettle(Picoseconds time);
+  void move_messages(Phase& phase, std::int64_t periods);
+  void move_connections(Phase& phase, std::int64_t periods);
+  void move_ports(Phase& phase, std::int64_t periods);
 
   // packet_repeats.cpp
   [[nodiscard]] static bool stands_still(const Phase& phase) {
@@ -265,12 +270,10 @@ class PacketPhases {
   void wait_still(std::uint32_t number);
   void go_on(std::uint32_t number, Picoseconds until, const Tell& news);
   void resume(std::uint32_t number, std::uint64_t until, const Tell* news);
-  void move_ports(Phase& phase, std::int64_t periods);
-  void move_connections(Phase& phase, std::int64_t periods);
-  void move_messages(Phase& phase, std::int64_t periods);
 
   // packet_settling.cpp
   [[nodiscard]] RateState rate_state(std::uint32_t number, Picoseconds time) const;
+  [[nodiscard]] std::vector<RatePath> rate_paths(const Phase& phase) const;
   [[nodiscard]] bool measure(std::uint32_t number, Picoseconds until);
   void go_on_measuring(std::uint32_t number, Picoseconds time);
   void measure_later(std::uint32_t number, Picoseconds now);
@@ -278,7 +281,7 @@ class PacketPhases {
   [[nodiscard]] std::int64_t most_queued(const Phase& phase, std::int64_t most) const;
   [[nodiscard]] std::optional<Passed> passed_in(const Phase& phase, std::int64_t periods) const;
   [[nodiscard]] std::int64_t move_settled(Phase& phase, std::int64_t periods);
-  void move_queue(Port& port, const SettledRates::Queue& rates, std::int64_t periods);
+  void move_queue(std::uint32_t index, const SettledRates::Queue& rates, std::int64_t periods);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -307,6 +310,7 @@ class PacketPhases {
   std::vector<PacketStart> starts_;     // Scratch.
   Picoseconds border_ = 0;              // End of the last window.
   bool is_written_anew_ = false;        // The story of the phase that late workers simulate.
+  std::vector<PacketMessage> late_;     // Complete, and not told.
   std::vector<std::uint32_t> due_;      // Phases to look at in this window.
   std::vector<std::uint32_t> written_;  // Phases whose stories have new ends.
   std::vector<std::uint32_t> settled_;

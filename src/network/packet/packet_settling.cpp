@@ -19,10 +19,9 @@ namespace trainyard {
 namespace {
 
 // Estimates, which decide about speed, and about how often rates are compared. The first interval:
-// about 200 full packets at 400 Gb/s. Queues from this length on are looked into.
+// about 200 full packets at 400 Gb/s.
 constexpr Picoseconds kFirstInterval = 20'000'000;
 constexpr Picoseconds kLongestInterval = 64 * kFirstInterval;
-constexpr std::int64_t kDeep = 16;
 // Periods for which rates are trusted, and a phase for which it is worth while to stand still.
 constexpr std::int64_t kMostSettled = 32;
 constexpr std::int64_t kLeastSettled = 2;
@@ -49,12 +48,28 @@ RateState PacketPhases::rate_state(std::uint32_t number, Picoseconds time) const
   for (const std::uint32_t index : phase.ports) {
     const Port& port = fabric_.ports()[index];
     RateState::Place place{.packets = port.counters.packets, .waiting = port.queue.size()};
-    for (std::uint32_t i = 0; port.queue.size() >= kDeep && i < port.queue.size(); ++i) {
+    for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
       ++place.deep[port.queue.at(i).connection];
     }
     state.places.push_back(std::move(place));
   }
   return state;
+}
+
+// The ports that connections take, by their place in the phase.
+std::vector<RatePath> PacketPhases::rate_paths(const Phase& phase) const {
+  std::vector<std::size_t> places(fabric_.ports().size());
+  for (std::size_t place = 0; place < phase.ports.size(); ++place) {
+    places[phase.ports[place]] = place;
+  }
+  std::vector<RatePath> paths;
+  for (const std::uint32_t id : phase.connections) {
+    paths.push_back({.connection = id, .places = {}});
+    for (std::size_t hop = 0; hop < senders_.end(id).hops; ++hop) {
+      paths.back().places.push_back(places[lines_[id].path[hop]]);
+    }
+  }
+  return paths;
 }
 
 // Begins to find out whether rates have settled. False if that is not worth while.
@@ -87,12 +102,17 @@ void PacketPhases::go_on_measuring(std::uint32_t number, Picoseconds time) {
     return;
   }
   phase.settling.changes = 0;
-  repeat.settled =
-      settled_rates(repeat.states[0], repeat.states[1], repeat.states[2], kFastForwardBound);
+  repeat.settled = settled_rates(repeat.states[0], repeat.states[1], repeat.states[2],
+                                 rate_paths(phase), kFastForwardBound);
   if (!repeat.settled) {
     phase.settling.interval = std::min(2 * phase.settling.interval, kLongestInterval);
     measure_later(number, time);
     return;
+  }
+  // If nothing has changed since it stood still, the rates ought to be those of before.
+  if (phase.settling.rates && !has_changed(phase.settling.before, repeat.states.front())) {
+    const double off = drift(*phase.settling.rates, *repeat.settled);
+    counts_.skip_error = std::max(counts_.skip_error, off);
   }
   repeat.stage = Repeat::Stage::Proved;
   repeat.period = repeat.settled->period;
@@ -103,7 +123,7 @@ void PacketPhases::go_on_measuring(std::uint32_t number, Picoseconds time) {
 void PacketPhases::measure_later(std::uint32_t number, Picoseconds now) {
   Phase& phase = phases_[number];
   phase.repeat.reset();
-  phase.patience = phase.settling.interval;
+  phase.patience = kFirstInterval;
   try_later(number, now);
 }
 
@@ -174,23 +194,21 @@ std::optional<PacketPhases::Passed> PacketPhases::passed_in(const Phase& phase,
                                                             std::int64_t periods) const {
   const SettledRates& rates = *phase.repeat->settled;
   const auto full = static_cast<std::uint16_t>(fabric_.sizes().full);
-  std::map<std::uint32_t, QueueShifts> queues;  // By port.
+  std::vector<QueueShifts> queues(fabric_.ports().size());  // Indexed by port.
   for (const SettledRates::Queue& queue : rates.queues) {
     const std::uint32_t port = phase.ports[queue.place];
     queues[port] = shifts_of(fabric_.ports()[port].queue, queue, periods, full);
   }
-  Passed passed;
+  Passed passed{.ports = std::vector<QueueShift>(fabric_.ports().size())};
   for (std::size_t i = 0; i < rates.lines.size(); ++i) {
     const std::uint32_t id = phase.connections[i];
     QueueShift flow{.packets = rates.lines[i].packets * periods,
                     .bytes = rates.lines[i].packets * periods * full};
     for (std::size_t hop = 0; hop < senders_.end(id).hops; ++hop) {
       const std::uint32_t port = lines_[id].path[hop];
-      if (const auto queue = queues.find(port); queue != queues.end()) {
-        if (const auto own = queue->second.find(id); own != queue->second.end()) {
-          flow.packets -= own->second.packets;
-          flow.bytes -= own->second.bytes;
-        }
+      if (const auto own = queues[port].find(id); own != queues[port].end()) {
+        flow.packets -= own->second.packets;
+        flow.bytes -= own->second.bytes;
       }
       if (flow.packets < 0) {
         return std::nullopt;
@@ -225,34 +243,31 @@ std::int64_t PacketPhases::move_settled(Phase& phase, std::int64_t periods) {
           acks * static_cast<std::uint64_t>(fabric_.sizes().ack);
     }
   }
-  for (const auto& [index, flow] : passed->ports) {
-    Port& port = fabric_.ports()[index];
-    port.counters.packets += static_cast<std::uint64_t>(flow.packets);
-    port.counters.bytes += static_cast<std::uint64_t>(flow.bytes);
-    counts_.skipped_hops += static_cast<std::uint64_t>(flow.packets);
-  }
   for (const SettledRates::Queue& queue : rates.queues) {
-    move_queue(fabric_.ports()[phase.ports[queue.place]], queue, periods);
+    move_queue(phase.ports[queue.place], queue, periods);
   }
   for (const std::uint32_t index : phase.ports) {
     Port& port = fabric_.ports()[index];
+    const QueueShift& flow = passed->ports[index];
+    port.counters.packets += static_cast<std::uint64_t>(flow.packets);
+    port.counters.bytes += static_cast<std::uint64_t>(flow.bytes);
+    counts_.skipped_hops += static_cast<std::uint64_t>(flow.packets);
     port.free_at += by;
     port.leaving.time += by;
     if (port.source != kNoIndex) {
       senders_.shift(port.source, by);
     }
   }
-  double error = rates.error;
-  if (phase.settling.before) {
-    error = std::max(error, drift(*phase.settling.before, rates));
-  }
-  counts_.skip_error = std::max(counts_.skip_error, error);
-  phase.settling.before = rates;
+  counts_.skip_error = std::max(counts_.skip_error, rates.error);
+  phase.settling.rates = rates;
+  phase.settling.before = phase.repeat->states.back();
   phase.patience = 0;
   return periods;
 }
 
-void PacketPhases::move_queue(Port& port, const SettledRates::Queue& rates, std::int64_t periods) {
+void PacketPhases::move_queue(std::uint32_t index, const SettledRates::Queue& rates,
+                              std::int64_t periods) {
+  Port& port = fabric_.ports()[index];
   const auto full = static_cast<std::uint16_t>(fabric_.sizes().full);
   std::int64_t packets = 0;
   std::int64_t bytes = 0;
@@ -260,7 +275,15 @@ void PacketPhases::move_queue(Port& port, const SettledRates::Queue& rates, std:
     packets += change.packets;
     bytes += change.bytes;
   }
-  shift(port.queue, rates, periods, full);
+  shift(port.queue, rates, periods, full, [&](std::uint32_t id) {
+    const PacketSenders::SendingEnd& end = senders_.end(id);
+    const auto hop = static_cast<std::uint32_t>(std::ranges::find(lines_[id].path, index) -
+                                                lines_[id].path.begin());
+    return Packet{.connection = id,
+                  .position = end.path + hop,
+                  .sequence = end.sequence,
+                  .left = static_cast<std::uint8_t>(end.hops - hop)};
+  });
   port.queued_bytes += bytes - packets * fabric_.sizes().around_frame;
   port.counters.max_queued = std::max(port.counters.max_queued, port.queued_bytes);
   if (port.node != kNoIndex) {

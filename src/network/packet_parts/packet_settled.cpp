@@ -10,8 +10,9 @@ namespace {
 
 // A queue that changes by no more is only seen at another moment of its turns.
 constexpr std::int64_t kTurns = 2;
-// Packets that a queue keeps. An estimate: those of a few turns.
+// Estimates: packets that a queue keeps, those of a few turns, and that make it a long one.
 constexpr std::int64_t kKept = 32;
+constexpr std::int64_t kDeep = 64;
 
 std::int64_t distance(std::uint64_t from, std::uint64_t to) {
   return static_cast<std::int64_t>(to - from);
@@ -32,35 +33,60 @@ std::int64_t first_end(const Ring<Packet>& queue) {
   return std::numeric_limits<std::int64_t>::max();
 }
 
-std::vector<std::pair<std::uint32_t, std::int64_t>> growth_of(const RateState::Place& first,
-                                                              const RateState::Place& third) {
-  std::vector<std::pair<std::uint32_t, std::int64_t>> more;
-  for (const auto& [connection, waiting] : third.deep) {
-    const auto before = first.deep.find(connection);
-    const std::int64_t growth = waiting - (before == first.deep.end() ? 0 : before->second);
-    if (growth > 0) {
-      more.emplace_back(connection, growth);
-    }
-  }
-  return more;
+std::int64_t waiting_of(const RateState::Place& place, std::uint32_t connection) {
+  const auto found = place.deep.find(connection);
+  return found == place.deep.end() ? 0 : found->second;
 }
 
-// The packets that come, in turns: each connection's as evenly as their number allows.
-std::vector<std::uint32_t> turns_of(const SettledRates::Queue& rates, std::int64_t periods) {
-  std::vector<std::uint32_t> turns;
-  std::int64_t rounds = 0;
-  for (const auto& [connection, growth] : rates.more) {
-    rounds = std::max(rounds, growth * periods);
+// What comes to each queue: what its connections send, less what queues before it grow by.
+void set_arrivals(SettledRates& rates, const RateState& first, const RateState& third,
+                  std::span<const RatePath> paths) {
+  std::vector<SettledRates::Queue*> queues(first.places.size(), nullptr);
+  for (SettledRates::Queue& queue : rates.queues) {
+    queues[queue.place] = &queue;
   }
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    for (const auto& [connection, growth] : rates.more) {
-      const std::int64_t all = growth * periods;
-      if ((round + 1) * all / rounds > round * all / rounds) {
-        turns.push_back(connection);
+  for (std::size_t i = 0; i < rates.lines.size(); ++i) {
+    const std::uint32_t connection = paths[i].connection;
+    std::int64_t flow = rates.lines[i].packets;
+    for (const std::size_t place : paths[i].places) {
+      if (queues[place] != nullptr && flow > 0) {
+        queues[place]->came.emplace_back(connection, flow);
+      }
+      if (queues[place] != nullptr) {
+        flow -= waiting_of(third.places[place], connection) -
+                waiting_of(first.places[place], connection);
       }
     }
   }
-  return turns;
+}
+
+// The queue after so many periods: how many of its packets stay, and whose come behind them. Each
+// connection's come as evenly as their number allows.
+struct LaterQueue {
+  std::int64_t staying;
+  std::vector<std::uint32_t> turns;
+};
+
+LaterQueue later(const Ring<Packet>& queue, const SettledRates::Queue& rates,
+                 std::int64_t periods) {
+  const std::int64_t size = queue.size();
+  LaterQueue all{.staying = std::max<std::int64_t>(size - rates.passed * periods, 0), .turns = {}};
+  const std::int64_t count = size + rates.growth * periods - all.staying;
+  std::int64_t sum = 0;
+  for (const auto& [connection, packets] : rates.came) {
+    sum += packets;
+  }
+  std::vector<std::int64_t> credit(rates.came.size(), 0);
+  while (sum > 0 && static_cast<std::int64_t>(all.turns.size()) < count) {
+    for (std::size_t i = 0; i < credit.size(); ++i) {
+      credit[i] += rates.came[i].second;
+      if (2 * credit[i] >= sum && static_cast<std::int64_t>(all.turns.size()) < count) {
+        credit[i] -= sum;
+        all.turns.push_back(rates.came[i].first);
+      }
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -72,7 +98,8 @@ bool has_changed(const RateState& first, const RateState& later) {
 }
 
 std::optional<SettledRates> settled_rates(const RateState& first, const RateState& second,
-                                          const RateState& third, double tolerance) {
+                                          const RateState& third, std::span<const RatePath> paths,
+                                          double tolerance) {
   SettledRates rates{.period = third.time - first.time};
   bool is_settled = true;
   const auto look_at = [&](std::int64_t one, std::int64_t other) {
@@ -91,18 +118,22 @@ std::optional<SettledRates> settled_rates(const RateState& first, const RateStat
   }
   for (std::size_t i = 0; i < first.places.size(); ++i) {
     const std::int64_t growth = distance(first.places[i].waiting, third.places[i].waiting);
-    if (std::abs(growth) <= kTurns) {
+    if (std::abs(growth) <= kTurns && third.places[i].waiting < kDeep) {
       continue;
     }
     const std::int64_t one = distance(first.places[i].packets, second.places[i].packets);
     const std::int64_t other = distance(second.places[i].packets, third.places[i].packets);
     look_at(one, other);
     rates.queues.push_back({.place = i, .passed = one + other, .growth = growth});
-    if (growth > 0) {
-      rates.queues.back().more = growth_of(first.places[i], third.places[i]);
-    }
   }
-  return is_settled ? std::optional(std::move(rates)) : std::nullopt;
+  if (!is_settled) {
+    return std::nullopt;
+  }
+  set_arrivals(rates, first, third, paths);
+  const bool is_known = std::ranges::all_of(rates.queues, [](const SettledRates::Queue& queue) {
+    return !queue.came.empty() || queue.passed + queue.growth <= kTurns;
+  });
+  return is_known ? std::optional(std::move(rates)) : std::nullopt;
 }
 
 double drift(const SettledRates& before, const SettledRates& now) {
@@ -119,46 +150,49 @@ double drift(const SettledRates& before, const SettledRates& now) {
 }
 
 std::int64_t most_periods(const Ring<Packet>& queue, const SettledRates::Queue* rates) {
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
   const std::int64_t end = first_end(queue);
-  const bool has_end = end < queue.size();
-  if (rates == nullptr || rates->growth >= 0) {
-    return has_end ? 0 : std::numeric_limits<std::int64_t>::max();
+  if (rates == nullptr) {
+    return end == kAny ? kAny : 0;
   }
-  if (has_end && rates->passed + rates->growth > 0) {
-    return 0;  // What comes behind it would have to be known.
+  std::int64_t most = kAny;
+  if (end != kAny) {
+    most = std::max<std::int64_t>(end - kKept, 0) / std::max<std::int64_t>(rates->passed, 1);
   }
-  const std::int64_t most = std::min<std::int64_t>(end, queue.size());
-  return std::max<std::int64_t>(most - kKept, 0) / -rates->growth;
+  if (rates->growth < 0) {
+    const std::int64_t left = std::max<std::int64_t>(queue.size() - kKept, 0);
+    most = std::min(most, left / -rates->growth);
+  }
+  return most;
 }
 
 QueueShifts shifts_of(const Ring<Packet>& queue, const SettledRates::Queue& rates,
                       std::int64_t periods, std::uint16_t full) {
   QueueShifts shifts;
-  for (const auto& [connection, growth] : rates.more) {
-    shifts[connection] = {.packets = growth * periods, .bytes = growth * periods * full};
-  }
-  for (std::int64_t i = 0; i < -rates.growth * periods; ++i) {
+  const LaterQueue after = later(queue, rates, periods);
+  for (std::int64_t i = 0; i < queue.size() - after.staying; ++i) {
     const Packet& packet = queue.at(static_cast<std::uint32_t>(i));
     QueueShift& shift = shifts[packet.connection];
     --shift.packets;
     shift.bytes -= packet.wire;
   }
+  for (const std::uint32_t connection : after.turns) {
+    QueueShift& shift = shifts[connection];
+    ++shift.packets;
+    shift.bytes += full;
+  }
   return shifts;
 }
 
 void shift(Ring<Packet>& queue, const SettledRates::Queue& rates, std::int64_t periods,
-           std::uint16_t full) {
-  for (std::int64_t i = 0; i < -rates.growth * periods; ++i) {
+           std::uint16_t full, const std::function<Packet(std::uint32_t)>& packet_of) {
+  const LaterQueue after = later(queue, rates, periods);
+  while (queue.size() > after.staying) {
     queue.pop();
   }
-  std::map<std::uint32_t, Packet> last;
-  for (std::uint32_t i = 0; i < queue.size(); ++i) {
-    last[queue.at(i).connection] = queue.at(i);
-  }
-  for (const std::uint32_t connection : turns_of(rates, periods)) {
-    Packet packet = last.at(connection);
+  for (const std::uint32_t connection : after.turns) {
+    Packet packet = packet_of(connection);
     packet.wire = full;
-    packet.flags = 0;
     queue.push(packet);
   }
 }

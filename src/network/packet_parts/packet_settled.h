@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,8 +27,7 @@ struct RateState {
   struct Place {
     std::uint64_t packets;  // Packets that began.
     std::uint32_t waiting;
-    // Packets that wait, by connection, where they are many.
-    std::map<std::uint32_t, std::int64_t> deep = {};
+    std::map<std::uint32_t, std::int64_t> deep = {};  // By connection.
   };
 
   Picoseconds time = 0;
@@ -42,13 +43,13 @@ struct SettledRates {
     std::uint64_t order;
     std::int64_t packets;
   };
-  // A queue that grows or drains.
+  // A queue that grows or drains, or is long.
   struct Queue {
     std::size_t place;
     std::int64_t passed;  // Packets that leave it.
     std::int64_t growth;
-    // Growth by connection, if it grows.
-    std::vector<std::pair<std::uint32_t, std::int64_t>> more = {};
+    // Packets that come, by connection.
+    std::vector<std::pair<std::uint32_t, std::int64_t>> came = {};
   };
 
   Picoseconds period = 0;
@@ -57,13 +58,21 @@ struct SettledRates {
   std::vector<Queue> queues = {};
 };
 
+// The places that a line takes.
+struct RatePath {
+  std::uint32_t connection;
+  std::vector<std::size_t> places;
+};
+
 // Returns whether messages began or were complete in between.
 [[nodiscard]] bool has_changed(const RateState& first, const RateState& later);
 // The rates of three states at equal distances between which nothing has changed, if those of both
 // intervals are the same up to this part of them.
 [[nodiscard]] std::optional<SettledRates> settled_rates(const RateState& first,
                                                         const RateState& second,
-                                                        const RateState& third, double tolerance);
+                                                        const RateState& third,
+                                                        std::span<const RatePath> paths,
+                                                        double tolerance);
 // The largest part by which a connection that sends the same message was faster or slower before.
 [[nodiscard]] double drift(const SettledRates& before, const SettledRates& now);
 
@@ -75,13 +84,15 @@ struct QueueShift {
 using QueueShifts = std::map<std::uint32_t, QueueShift>;
 
 // Returns for how many periods a queue can go on without its last packets, or the end of a message,
-// having their turn. `rates` is null for one that neither grows nor drains.
+// having their turn. `rates` is null for one that is short and stays so.
 [[nodiscard]] std::int64_t most_periods(const Ring<Packet>& queue,
                                         const SettledRates::Queue* rates);
-// What changes in so many periods, at most as many as that; packets that come are full ones.
+// What changes in so many periods, at most as many as that: those at the head leave, and others
+// come, which are full, in turns.
 [[nodiscard]] QueueShifts shifts_of(const Ring<Packet>& queue, const SettledRates::Queue& rates,
                                     std::int64_t periods, std::uint16_t full);
+// `packet_of` makes a packet of a connection that waits there.
 void shift(Ring<Packet>& queue, const SettledRates::Queue& rates, std::int64_t periods,
-           std::uint16_t full);
+           std::uint16_t full, const std::function<Packet(std::uint32_t)>& packet_of);
 
 }  // namespace trainyard

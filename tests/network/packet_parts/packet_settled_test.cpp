@@ -38,10 +38,13 @@ std::map<std::uint32_t, std::int64_t> counted(const Ring<Packet>& queue) {
   return counts;
 }
 
+// It takes both ports.
+const std::vector<RatePath> kPaths{{.connection = 3, .places = {0, 1}}};
+
 TEST_CASE("rates have settled when both intervals agree, up to a packet and the bound") {
   const RateState first = state_at(0, 1000, 20);
   const RateState second = state_at(50, 1200, 70);
-  const auto rates = settled_rates(first, second, state_at(100, 1400, 120), 0.01);
+  const auto rates = settled_rates(first, second, state_at(100, 1400, 120), kPaths, 0.01);
   REQUIRE(rates.has_value());
   REQUIRE(rates->period == 100);
   REQUIRE(rates->lines.front().packets == 400);
@@ -49,19 +52,19 @@ TEST_CASE("rates have settled when both intervals agree, up to a packet and the 
   REQUIRE(rates->queues.front().place == 1);
   REQUIRE(rates->queues.front().growth == 100);
   REQUIRE(rates->queues.front().passed == 300);
-  REQUIRE(rates->queues.front().more.front() == std::pair(std::uint32_t{3}, std::int64_t{100}));
+  REQUIRE(rates->queues.front().came.front() == std::pair(std::uint32_t{3}, std::int64_t{400}));
   REQUIRE(rates->error == Approx(1.0 / 300));
   // Of 400 packets two more in the second interval are off by (2 + 1) / 402; four are not settled.
-  const auto faster =
-      settled_rates(state_at(0, 1000, 20), state_at(50, 1200, 20), state_at(100, 1402, 20), 0.01);
+  const auto faster = settled_rates(state_at(0, 1000, 20), state_at(50, 1200, 20),
+                                    state_at(100, 1402, 20), kPaths, 0.01);
   REQUIRE(faster.has_value());
   REQUIRE(faster->error == Approx(3.0 / 402));
   REQUIRE(faster->queues.empty());
-  REQUIRE(!settled_rates(first, second, state_at(100, 1404, 120), 0.01));
+  REQUIRE(!settled_rates(first, second, state_at(100, 1404, 120), kPaths, 0.01));
   REQUIRE(drift(*rates, *faster) == Approx(2.0 / 402));
   // With few packets nothing is known to one part in a hundred.
-  REQUIRE(
-      !settled_rates(state_at(0, 1000, 20), state_at(50, 1040, 20), state_at(100, 1080, 20), 0.01));
+  REQUIRE(!settled_rates(state_at(0, 1000, 20), state_at(50, 1040, 20), state_at(100, 1080, 20),
+                         kPaths, 0.01));
 }
 
 TEST_CASE("a message that begins or is complete is a change") {
@@ -75,22 +78,34 @@ TEST_CASE("a message that begins or is complete is a change") {
   REQUIRE(has_changed(first, later));
 }
 
-TEST_CASE("a queue that grows gets packets of those that it grows by, in turns") {
-  Ring<Packet> queue = queue_of({1, 2, 1, 2});
-  const SettledRates::Queue rates{.place = 0, .passed = 10, .growth = 6, .more = {{1, 4}, {2, 2}}};
+Packet packet_of(std::uint32_t connection) {
+  return {.connection = connection, .position = 10 * connection, .left = 2};
+}
+
+TEST_CASE("a queue that grows gets packets of those that come, in turns, and those before leave") {
+  Ring<Packet> queue = queue_of({3, 3, 3, 3});
+  const SettledRates::Queue rates{.place = 0, .passed = 3, .growth = 6, .came = {{1, 6}, {2, 3}}};
   REQUIRE(most_periods(queue, &rates) == std::numeric_limits<std::int64_t>::max());
+  const QueueShifts one = shifts_of(queue, rates, 1, kFull);
+  REQUIRE(one.at(3).packets == -3);
+  REQUIRE(one.at(1).packets == 6);
+  REQUIRE(one.at(2).bytes == 3 * kFull);
+  // All that waited has left after two periods, with some of what came.
   const QueueShifts shifts = shifts_of(queue, rates, 5, kFull);
-  REQUIRE(shifts.at(1).packets == 20);
-  REQUIRE(shifts.at(2).bytes == 10 * kFull);
-  shift(queue, rates, 5, kFull);
-  REQUIRE(counted(queue) == std::map<std::uint32_t, std::int64_t>{{1, 22}, {2, 12}});
+  REQUIRE(shifts.at(3).packets == -4);
+  shift(queue, rates, 5, kFull, packet_of);
+  REQUIRE(queue.size() == 4 + 5 * 6);
+  const auto counts = counted(queue);
+  REQUIRE(counts.at(1) == shifts.at(1).packets);
+  REQUIRE(counts.at(2) == shifts.at(2).packets);
   // Of any three that came two are of the first connection.
-  for (std::uint32_t i = 4; i + 2 < queue.size(); i += 3) {
+  for (std::uint32_t i = 0; i + 2 < queue.size(); i += 3) {
     const std::uint32_t sum =
         queue.at(i).connection + queue.at(i + 1).connection + queue.at(i + 2).connection;
     REQUIRE(sum == 4);
   }
   REQUIRE(queue.at(30).position == 10 * queue.at(30).connection);
+  REQUIRE(queue.at(30).wire == kFull);
 }
 
 TEST_CASE("a queue drains from its head, and stops before a message ends") {
@@ -106,12 +121,10 @@ TEST_CASE("a queue drains from its head, and stops before a message ends") {
   queue.at(50).flags = Packet::kEndsMessage;
   REQUIRE(most_periods(queue, &rates) * 4 < 50);
   REQUIRE(most_periods(queue, nullptr) == 0);
-  const SettledRates::Queue refilled{.place = 0, .passed = 6, .growth = -4};
-  REQUIRE(most_periods(queue, &refilled) == 0);
   const QueueShifts shifts = shifts_of(queue, rates, 3, kFull);
   REQUIRE(shifts.at(0).packets == -6);
   REQUIRE(shifts.at(1).bytes == -6 * kFull);
-  shift(queue, rates, 3, kFull);
+  shift(queue, rates, 3, kFull, packet_of);
   REQUIRE(queue.size() == 88);
   REQUIRE(queue.at(38).has(Packet::kEndsMessage));
 }
