@@ -135,7 +135,7 @@ class PacketPhases {
     std::optional<SettledRates> rates = {};
     RateState before = {};
   };
-  // What the connections of a phase did, in their order, and all ports.
+  // Counts what the connections of a phase, in their order, and all ports did.
   struct Passed {
     std::vector<std::int64_t> lines = {};
     std::vector<QueueShift> ports = {};

@@ -189,7 +189,8 @@ std::int64_t PacketPhases::most_queued(const Phase& phase, std::int64_t most) co
   return most;
 }
 
-// What connections and ports do in so many periods; nothing if queues grow by what never came.
+// Counts what connections and ports do in so many periods; nothing if queues grow by what never
+// came.
 std::optional<PacketPhases::Passed> PacketPhases::passed_in(const Phase& phase,
                                                             std::int64_t periods) const {
   const SettledRates& rates = *phase.repeat->settled;

@@ -38,7 +38,7 @@ std::int64_t waiting_of(const RateState::Place& place, std::uint32_t connection)
   return found == place.deep.end() ? 0 : found->second;
 }
 
-// What comes to each queue: what its connections send, less what queues before it grow by.
+// Sets what comes to each queue: what its connections send, less what queues before it grow by.
 void set_arrivals(SettledRates& rates, const RateState& first, const RateState& third,
                   std::span<const RatePath> paths) {
   std::vector<SettledRates::Queue*> queues(first.places.size(), nullptr);

@@ -18,7 +18,7 @@
 
 namespace trainyard {
 
-// What connections and ports have done up to an instant, each in an order that stays.
+// Counts what connections and ports have done up to an instant, each in an order that stays.
 struct RateState {
   struct Line {
     std::uint64_t order;     // The message's that it sends; kNeverWindow if there is none.
@@ -27,12 +27,12 @@ struct RateState {
   struct Place {
     std::uint64_t packets;  // Packets that began.
     std::uint32_t waiting;
-    std::map<std::uint32_t, std::int64_t> deep = {};  // By connection.
+    std::map<std::uint32_t, std::int64_t> deep = {};  // Packets that wait, by connection.
   };
 
   Picoseconds time = 0;
   std::uint64_t sends = 0;                  // Messages that were sent before.
-  std::vector<std::uint64_t> pending = {};  // Those that are not complete, by number.
+  std::vector<std::uint64_t> pending = {};  // Messages that are not complete, by number.
   std::vector<Line> lines = {};
   std::vector<Place> places = {};
 };
@@ -87,8 +87,8 @@ using QueueShifts = std::map<std::uint32_t, QueueShift>;
 // having their turn. `rates` is null for one that is short and stays so.
 [[nodiscard]] std::int64_t most_periods(const Ring<Packet>& queue,
                                         const SettledRates::Queue* rates);
-// What changes in so many periods, at most as many as that: those at the head leave, and others
-// come, which are full, in turns.
+// Returns what changes in so many periods, at most as many as that: those at the head leave, and
+// others come, which are full, in turns.
 [[nodiscard]] QueueShifts shifts_of(const Ring<Packet>& queue, const SettledRates::Queue& rates,
                                     std::int64_t periods, std::uint16_t full);
 // `packet_of` makes a packet of a connection that waits there.
