@@ -96,9 +96,9 @@ double error_rate(const OptionReader& reader) {
 Option fast_forward_option() {
   return {"fast-forward",
           "NAME",
-          "with packets: off (the default), or exact: what repeats to the picosecond is not "
-          "simulated again",
-          {.choices = "off|exact", .needs = "fidelity=packet"}};
+          "with packets: off (the default), exact: what repeats to the picosecond is not simulated "
+          "again, or bounded: nor what goes on at rates that stay within 1 %",
+          {.choices = "off|exact|bounded", .needs = "fidelity=packet"}};
 }
 
 FastForward read_fast_forward(const OptionReader& reader) {
@@ -268,6 +268,7 @@ std::string describe(const PacketRequest& request) {
                                         kUnits.at(static_cast<std::size_t>(packet.adaptive->unit)))
                           : "") +
          (packet.fast_forward == FastForward::Exact ? ", fast-forward exact" : "") +
+         (packet.fast_forward == FastForward::Bounded ? ", fast-forward bounded" : "") +
          (packet.sends_again()
               ? fmt::format(", retransmission {}", row_of(packet.retransmission).name)
               : "") +
@@ -304,10 +305,15 @@ void write_packet_files(const PacketRequest& request, const Topology& topology,
 }
 
 std::string describe(const PacketStats& packets) {
+  const std::string off =
+      packets.skip_error > 0.0
+          ? fmt::format(", at rates that are off by at most {:.2f} %", 100.0 * packets.skip_error)
+          : "";
   const std::string skipped = packets.skipped_hops > 0
-                                  ? fmt::format(" ({:.2f} % of them skipped)",
+                                  ? fmt::format(" ({:.2f} % of them skipped{})",
                                                 100.0 * static_cast<double>(packets.skipped_hops) /
-                                                    static_cast<double>(packets.hops))
+                                                    static_cast<double>(packets.hops),
+                                                off)
                                   : "";
   const std::string reasons = packets.bit_errors + packets.link_down > 0
                                   ? fmt::format(" ({} by bit errors, {} on failed links)",

@@ -57,6 +57,7 @@ struct LinkUse {
 struct PacketStats {
   std::uint64_t hops = 0;          // Data packets, once for each link that they crossed.
   std::uint64_t skipped_hops = 0;  // Hops that were not simulated: fast-forward.
+  double skip_error = 0.0;         // The part by which the rates of these are off at most.
   std::uint64_t marks = 0;         // ECN: packets that were marked.
   std::uint64_t cnps = 0;          // Congestion notifications that were sent.
   std::uint64_t acks = 0;

@@ -5,6 +5,7 @@
 // in it. In a window both ends of a connection read it.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,7 @@ struct PacketCounts {
   std::uint64_t cnps = 0;
   std::uint64_t reordered = 0;     // Packets that came before one with a lower number.
   std::uint64_t skipped_hops = 0;  // Part of packet_hops that was not simulated.
+  double skip_error = 0.0;         // The part by which their rates are off at most.
 
   PacketCounts& operator+=(const PacketCounts& other) {
     messages += other.messages;
@@ -88,6 +90,7 @@ struct PacketCounts {
     cnps += other.cnps;
     reordered += other.reordered;
     skipped_hops += other.skipped_hops;
+    skip_error = std::max(skip_error, other.skip_error);
     return *this;
   }
 };

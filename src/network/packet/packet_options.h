@@ -48,8 +48,10 @@ enum class EcnPreset : std::uint8_t {
   Nscc,   // ultraethernet/uet-htsim: 30 and 120 kB at 100 Gb/s, 100 %.
 };
 
-// Whether what is known to repeat is simulated again (packet_phases.h).
-enum class FastForward : std::uint8_t { Off, Exact };
+// Whether what is known to repeat is simulated again (packet_phases.h); bounded, also what goes on
+// at rates that are the same up to this part of them.
+enum class FastForward : std::uint8_t { Off, Exact, Bounded };
+inline constexpr double kFastForwardBound = 0.01;
 
 // A cable that fails in the middle of the run, known by one of its links.
 struct LinkFailure {

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closes phases that are over, and brings counters of those that were told up to date.
+// Closes phases that are over, and brings those that were told or stood still up to date.
 #include <algorithm>
 
 #include "network/packet/packet_phases.h"
 #include "sim/check.h"
 
 namespace trainyard {
+namespace {
+
+std::int64_t packets_of(std::int64_t size, std::int64_t mtu) {
+  return std::max<std::int64_t>((size + mtu - 1) / mtu, 1);
+}
+
+}  // namespace
 
 // It is over, and its ports are nobody's.
 void PacketPhases::finish(std::uint32_t number) {
@@ -91,7 +98,7 @@ void PacketPhases::count(Phase& phase, std::int64_t sign) {
   const std::int64_t mtu = fabric_.options().mtu.count();
   for (const Entry& entry : phase.entries) {
     const std::int64_t size = entry.message.size;
-    const std::int64_t packets = std::max<std::int64_t>((size + mtu - 1) / mtu, 1);
+    const std::int64_t packets = packets_of(size, mtu);
     const std::int64_t acks =
         packets_per_ack_ == 0 ? 0 : (packets + packets_per_ack_ - 1) / packets_per_ack_;
     // Modulo 2^32 and 2^64, as they are counted.
@@ -194,6 +201,79 @@ void PacketPhases::unsettle(Picoseconds time) {
     }
   }
   settled_.clear();
+}
+
+// Messages that are not complete have the places of those that were so many periods before on their
+// connections.
+void PacketPhases::move_messages(Phase& phase, std::int64_t periods) {
+  const Repeat& repeat = *phase.repeat;
+  const std::size_t sent = repeat.begun + static_cast<std::size_t>(periods) * repeat.sends;
+  if (sent == repeat.begun) {
+    return;
+  }
+  std::map<std::uint32_t, std::vector<std::uint32_t>>
+      slots;  // Each connection's, the last one behind.
+  for (const std::size_t number : repeat.moving) {
+    slots[phase.entries[number].connection].push_back(phase.entries[number].slot);
+  }
+  std::size_t left = repeat.moving.size();
+  for (std::size_t i = sent; left > 0; --i) {
+    Entry& entry = phase.entries[i - 1];
+    const auto found = slots.find(entry.connection);
+    if (found == slots.end() || found->second.empty()) {
+      continue;
+    }
+    entry.slot = found->second.back();
+    found->second.pop_back();
+    messages_.replace(entry.slot, entry.message);
+    --left;
+  }
+}
+
+// Packets that wait or are under way count from the last one that was sent: they come before.
+void PacketPhases::move_connections(Phase& phase, std::int64_t periods) {
+  Repeat& repeat = *phase.repeat;
+  const auto times = static_cast<std::uint32_t>(periods);
+  const std::int64_t mtu = fabric_.options().mtu.count();
+  const std::int64_t per_ack = packets_per_ack_;
+  std::int64_t acks = 0;
+  std::vector<std::uint32_t> packets(senders_.count());  // Later numbers, by connection.
+  for (std::size_t i = 0; i < repeat.second.lines.size(); ++i) {
+    const PacketSnapshot::Line& before = repeat.first.lines[i];
+    const PacketSnapshot::Line& after = repeat.second.lines[i];
+    const std::uint32_t id = phase.connections[i];
+    const std::uint32_t more = after.sequence - before.sequence;
+    packets[id] = times * more;
+    const Picoseconds next_start = senders_.end(id).next_start + periods * repeat.period;
+    senders_.skip(id, times * more, 0, next_start);
+    targets_.skip(id, times * more);
+    if (after.order != kNeverWindow && before.order == after.order) {
+      senders_.shorten(id, periods * (before.unsent - after.unsent));
+      acks += per_ack == 0 ? 0 : std::int64_t{more} / per_ack;
+    }
+  }
+  const auto move = [&](Packet& packet) { packet.sequence += packets[packet.connection]; };
+  for (const std::uint32_t index : phase.ports) {
+    Port& port = fabric_.ports()[index];
+    for (Ring<Packet>* const queue : {&port.queue, &port.control}) {
+      for (std::uint32_t i = 0; i < queue->size(); ++i) {
+        move(queue->at(i));
+      }
+    }
+  }
+  for (Due& due : repeat.under_way) {
+    move(due.packet);
+  }
+  for (std::size_t i = repeat.begun - repeat.sends; i < repeat.begun; ++i) {
+    const Entry& entry = phase.entries[i];
+    const std::int64_t size = entry.message.size;
+    senders_.skip(entry.connection, 0, periods * size, senders_.end(entry.connection).next_start);
+    acks += per_ack == 0 ? 0 : (packets_of(size, mtu) + per_ack - 1) / per_ack;
+    counts_.bytes += periods * size;
+  }
+  counts_.messages += static_cast<std::uint64_t>(periods) * repeat.sends;
+  counts_.completed += static_cast<std::uint64_t>(periods) * repeat.sends;
+  counts_.acks += static_cast<std::uint64_t>(periods * acks);
 }
 
 // Ports count what they would in so many periods, and all that they do is so much later.

@@ -179,8 +179,11 @@ void PacketPhases::run_late(std::uint32_t number, const Workers& late, std::uint
       is_disturbed = is_disturbed || !notes.disturbed.empty();
       for (const PacketNotes::Whole& whole : notes.whole) {
         if (take_whole(whole)) {
-          CHECK(news != nullptr && next + 1 == until, "a story has left out a message");
-          (*news)(whole.time, messages_[whole.slot]);
+          if (news != nullptr && next + 1 == until) {
+            (*news)(whole.time, messages_[whole.slot]);
+          } else {
+            tell_late(number, messages_[whole.slot], until);
+          }
         }
         messages_.remove(whole.slot);
       }
@@ -204,6 +207,16 @@ void PacketPhases::run_late(std::uint32_t number, const Workers& late, std::uint
     return;
   }
   note_ends();
+}
+
+// A message is complete in a window that is over. Its story has left it out, which may be where
+// that was skipped over at settled rates, and is told of it with the next window.
+void PacketPhases::tell_late(std::uint32_t number, const PacketMessage& message,
+                             std::uint64_t until) {
+  CHECK(fabric_.options().fast_forward == FastForward::Bounded && until != kNeverWindow,
+        "a story has left out a message");
+  late_.push_back(message);
+  wait(number, static_cast<Picoseconds>(until) * window_);
 }
 
 // All before this time has been done when a message is sent at `time`.

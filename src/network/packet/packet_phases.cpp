@@ -352,6 +352,9 @@ void PacketPhases::end_window(std::uint64_t number, const Tell& news) {
   const Picoseconds until = begin + window_;
   collect_disturbed(begin);
   note_ends();
+  for (const PacketMessage& message : std::exchange(late_, {})) {
+    news(until, message);
+  }
   for (std::size_t i = 0;; ++i) {
     take_due(until);
     if (i == due_.size()) {

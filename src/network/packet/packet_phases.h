@@ -50,6 +50,7 @@
 #include "network/packet/packet_transport.h"
 #include "network/packet/packet_worker.h"
 #include "network/packet_parts/packet_repetition.h"
+#include "network/packet_parts/packet_settled.h"
 #include "network/packet_parts/packet_story.h"
 
 namespace trainyard {
@@ -101,13 +102,16 @@ class PacketPhases {
   };
   // How far it has been found out after which time a phase repeats itself.
   struct Repeat {
-    enum class Stage : std::uint8_t { Watched, Guessed, Proved, Still };
+    enum class Stage : std::uint8_t { Watched, Guessed, Measured, Proved, Still };
     Stage stage = Stage::Watched;
     Picoseconds asked = 0;  // When it began.
     Picoseconds period = 0;
     // Packets that began since it is watched, and how many are enough for a guess.
     std::vector<Mark> marks = {};
     std::size_t enough = 0;
+    // States at equal distances, and the rates between them: packet_settling.cpp.
+    std::vector<RateState> states = {};
+    std::optional<SettledRates> settled = {};
     // A period apart.
     PacketSnapshot first = {};
     PacketSnapshot second = {};
@@ -122,6 +126,19 @@ class PacketPhases {
     std::vector<std::size_t> moving = {};
     // Messages that are not complete, by connection.
     std::map<std::uint32_t, std::deque<std::size_t>> left = {};
+  };
+  // How rates of a phase are measured: how far states are apart, how often in a row messages began
+  // in between; the rates at which something was skipped last, and the state before.
+  struct Settling {
+    Picoseconds interval = 0;
+    int changes = 0;
+    std::optional<SettledRates> rates = {};
+    RateState before = {};
+  };
+  // Counts what the connections of a phase, in their order, and all ports did.
+  struct Passed {
+    std::vector<std::int64_t> lines = {};
+    std::vector<QueueShift> ports = {};
   };
   struct Phase {
     std::uint64_t serial = 0;
@@ -138,6 +155,7 @@ class PacketPhases {
     std::vector<std::uint32_t> connections = {};
     StoryMatch match = {};
     std::unique_ptr<Repeat> repeat = {};
+    Settling settling = {};
     Picoseconds patience = 0;  // Time until the next try to find how it repeats itself.
     Picoseconds next_look = kNeverTime;
     std::size_t next_end = 0;
@@ -211,6 +229,7 @@ class PacketPhases {
   void catch_up(std::uint32_t number, std::uint64_t until, const Tell* news);
   [[nodiscard]] Picoseconds done_until(Picoseconds time) const;
   void run_late(std::uint32_t number, const Workers& late, std::uint64_t until, const Tell* news);
+  void tell_late(std::uint32_t number, const PacketMessage& message, std::uint64_t until);
   [[nodiscard]] Workers late_workers(Picoseconds begin) const;
   [[nodiscard]] std::optional<Picoseconds> quiet_time(const Phase& phase) const;
   [[nodiscard]] bool is_over(std::uint32_t number, Picoseconds time);
@@ -225,6 +244,9 @@ class PacketPhases {
   void settle_one(std::uint32_t number);
   void undo(Phase& phase);
   void unsettle(Picoseconds time);
+  void move_messages(Phase& phase, std::int64_t periods);
+  void move_connections(Phase& phase, std::int64_t periods);
+  void move_ports(Phase& phase, std::int64_t periods);
 
   // packet_repeats.cpp
   [[nodiscard]] static bool stands_still(const Phase& phase) {
@@ -248,9 +270,18 @@ class PacketPhases {
   void wait_still(std::uint32_t number);
   void go_on(std::uint32_t number, Picoseconds until, const Tell& news);
   void resume(std::uint32_t number, std::uint64_t until, const Tell* news);
-  void move_ports(Phase& phase, std::int64_t periods);
-  void move_connections(Phase& phase, std::int64_t periods);
-  void move_messages(Phase& phase, std::int64_t periods);
+
+  // packet_settling.cpp
+  [[nodiscard]] RateState rate_state(std::uint32_t number, Picoseconds time) const;
+  [[nodiscard]] std::vector<RatePath> rate_paths(const Phase& phase) const;
+  [[nodiscard]] bool measure(std::uint32_t number, Picoseconds until);
+  void go_on_measuring(std::uint32_t number, Picoseconds time);
+  void measure_later(std::uint32_t number, Picoseconds now);
+  [[nodiscard]] std::int64_t most_settled(std::uint32_t number) const;
+  [[nodiscard]] std::int64_t most_queued(const Phase& phase, std::int64_t most) const;
+  [[nodiscard]] std::optional<Passed> passed_in(const Phase& phase, std::int64_t periods) const;
+  [[nodiscard]] std::int64_t move_settled(Phase& phase, std::int64_t periods);
+  void move_queue(std::uint32_t index, const SettledRates::Queue& rates, std::int64_t periods);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -279,6 +310,7 @@ class PacketPhases {
   std::vector<PacketStart> starts_;     // Scratch.
   Picoseconds border_ = 0;              // End of the last window.
   bool is_written_anew_ = false;        // The story of the phase that late workers simulate.
+  std::vector<PacketMessage> late_;     // Complete, and not told.
   std::vector<std::uint32_t> due_;      // Phases to look at in this window.
   std::vector<std::uint32_t> written_;  // Phases whose stories have new ends.
   std::vector<std::uint32_t> settled_;

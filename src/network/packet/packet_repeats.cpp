@@ -25,10 +25,6 @@ std::uint64_t key_of(std::uint64_t first, std::uint64_t second) {
   return hash64(hash64(first) ^ second);
 }
 
-std::int64_t packets_of(std::int64_t size, std::int64_t mtu) {
-  return std::max<std::int64_t>((size + mtu - 1) / mtu, 1);
-}
-
 }  // namespace
 
 void PacketPhases::try_later(std::uint32_t number, Picoseconds now) {
@@ -38,6 +34,10 @@ void PacketPhases::try_later(std::uint32_t number, Picoseconds now) {
 
 void PacketPhases::give_up(std::uint32_t number, Picoseconds now) {
   Phase& phase = phases_[number];
+  if (phase.repeat->settled) {
+    measure_later(number, now);
+    return;
+  }
   phase.patience = std::max(2 * phase.patience, kPauses * (now - phase.repeat->asked));
   set_watched(number, false);
   phase.repeat.reset();
@@ -57,7 +57,12 @@ void PacketPhases::look_for_repeats(Picoseconds until) {
     }
     phase.repeat = std::make_unique<Repeat>();
     phase.repeat->asked = until;
-    if (!guess(number, until)) {
+    if (measure(number, until) || guess(number, until)) {
+      continue;
+    }
+    if (fabric_.options().fast_forward == FastForward::Bounded) {
+      measure_later(number, until);
+    } else {
       phase.repeat->enough = std::max(kLeastMarks, kFirstMarks * phase.ports.size());
       set_watched(number, true);
       watched_.push_back(number);
@@ -165,7 +170,16 @@ void PacketPhases::cut() {
   const auto [time, serial, number] = cuts_.top();
   cuts_.pop();
   Phase& phase = phases_[number];
-  if (phase.serial != serial || !phase.repeat || phase.repeat->stage != Repeat::Stage::Guessed ||
+  if (phase.serial != serial || !phase.repeat) {
+    return;
+  }
+  if (phase.repeat->stage == Repeat::Stage::Measured) {
+    if (phase.repeat->states.back().time + phase.settling.interval == time) {
+      go_on_measuring(number, time);
+    }
+    return;
+  }
+  if (phase.repeat->stage != Repeat::Stage::Guessed ||
       phase.repeat->first.time + phase.repeat->period != time) {
     return;
   }
@@ -296,11 +310,12 @@ bool PacketPhases::stand_still(std::uint32_t number, Picoseconds until) {
   if (phase.entries.back().message.time >= until) {
     return false;  // It is posted, and at the end of a window that has not been done.
   }
-  repeat.most = most_periods(phase);
+  repeat.most = repeat.settled ? most_settled(number) : most_periods(phase);
   const std::vector<PacketStory::End>& ends = story_of(phase).ends;
   const auto last = std::ranges::lower_bound(ends, until - repeat.period - phase.begin, {},
                                              &PacketStory::End::left);
-  if (repeat.most < kLeastPeriods || static_cast<std::size_t>(ends.end() - last) != repeat.sends) {
+  if (repeat.most < (repeat.settled ? 1 : kLeastPeriods) ||
+      static_cast<std::size_t>(ends.end() - last) != repeat.sends) {
     give_up(number, until);
     return true;
   }
@@ -387,12 +402,16 @@ void PacketPhases::resume(std::uint32_t number, std::uint64_t until, const Tell*
   const Picoseconds end = static_cast<Picoseconds>(until) * window_;
   const Picoseconds alike = departure(phase, end).value_or(end);
   const Repeat& repeat = *phase.repeat;
-  const std::int64_t periods = std::min(repeat.most, (alike - repeat.begin) / repeat.period);
+  std::int64_t periods = std::min(repeat.most, (alike - repeat.begin) / repeat.period);
+  if (repeat.settled) {
+    periods = move_settled(phase, periods);
+  } else {
+    move_messages(phase, periods);
+    move_connections(phase, periods);
+    move_ports(phase, periods);
+  }
   const Picoseconds by = periods * repeat.period;
   const Picoseconds begin = repeat.begin + by;
-  move_messages(phase, periods);
-  move_connections(phase, periods);
-  move_ports(phase, periods);
   const Workers late = late_workers(begin);
   for (Due due : repeat.under_way) {
     const std::uint32_t port =
@@ -412,79 +431,6 @@ void PacketPhases::resume(std::uint32_t number, std::uint64_t until, const Tell*
   if (!phase.is_spoiled) {
     try_later(number, end);
   }
-}
-
-// Messages that are not complete have the places of those that were so many periods before on their
-// connections.
-void PacketPhases::move_messages(Phase& phase, std::int64_t periods) {
-  const Repeat& repeat = *phase.repeat;
-  const std::size_t sent = repeat.begun + static_cast<std::size_t>(periods) * repeat.sends;
-  if (sent == repeat.begun) {
-    return;
-  }
-  std::map<std::uint32_t, std::vector<std::uint32_t>>
-      slots;  // Each connection's, the last one behind.
-  for (const std::size_t number : repeat.moving) {
-    slots[phase.entries[number].connection].push_back(phase.entries[number].slot);
-  }
-  std::size_t left = repeat.moving.size();
-  for (std::size_t i = sent; left > 0; --i) {
-    Entry& entry = phase.entries[i - 1];
-    const auto found = slots.find(entry.connection);
-    if (found == slots.end() || found->second.empty()) {
-      continue;
-    }
-    entry.slot = found->second.back();
-    found->second.pop_back();
-    messages_.replace(entry.slot, entry.message);
-    --left;
-  }
-}
-
-// Packets that wait or are under way count from the last one that was sent: they come before.
-void PacketPhases::move_connections(Phase& phase, std::int64_t periods) {
-  Repeat& repeat = *phase.repeat;
-  const auto times = static_cast<std::uint32_t>(periods);
-  const std::int64_t mtu = fabric_.options().mtu.count();
-  const std::int64_t per_ack = packets_per_ack_;
-  std::int64_t acks = 0;
-  std::vector<std::uint32_t> packets(senders_.count());  // Later numbers, by connection.
-  for (std::size_t i = 0; i < repeat.second.lines.size(); ++i) {
-    const PacketSnapshot::Line& before = repeat.first.lines[i];
-    const PacketSnapshot::Line& after = repeat.second.lines[i];
-    const std::uint32_t id = phase.connections[i];
-    const std::uint32_t more = after.sequence - before.sequence;
-    packets[id] = times * more;
-    const Picoseconds next_start = senders_.end(id).next_start + periods * repeat.period;
-    senders_.skip(id, times * more, 0, next_start);
-    targets_.skip(id, times * more);
-    if (after.order != kNeverWindow && before.order == after.order) {
-      senders_.shorten(id, periods * (before.unsent - after.unsent));
-      acks += per_ack == 0 ? 0 : std::int64_t{more} / per_ack;
-    }
-  }
-  const auto move = [&](Packet& packet) { packet.sequence += packets[packet.connection]; };
-  for (const std::uint32_t index : phase.ports) {
-    Port& port = fabric_.ports()[index];
-    for (Ring<Packet>* const queue : {&port.queue, &port.control}) {
-      for (std::uint32_t i = 0; i < queue->size(); ++i) {
-        move(queue->at(i));
-      }
-    }
-  }
-  for (Due& due : repeat.under_way) {
-    move(due.packet);
-  }
-  for (std::size_t i = repeat.begun - repeat.sends; i < repeat.begun; ++i) {
-    const Entry& entry = phase.entries[i];
-    const std::int64_t size = entry.message.size;
-    senders_.skip(entry.connection, 0, periods * size, senders_.end(entry.connection).next_start);
-    acks += per_ack == 0 ? 0 : (packets_of(size, mtu) + per_ack - 1) / per_ack;
-    counts_.bytes += periods * size;
-  }
-  counts_.messages += static_cast<std::uint64_t>(periods) * repeat.sends;
-  counts_.completed += static_cast<std::uint64_t>(periods) * repeat.sends;
-  counts_.acks += static_cast<std::uint64_t>(periods * acks);
 }
 
 }  // namespace trainyard

@@ -103,6 +103,7 @@ PacketStats PacketEngine::stats() const {
   PacketStats stats;
   stats.hops = counts.packet_hops;
   stats.skipped_hops = counts.skipped_hops;
+  stats.skip_error = counts.skip_error;
   stats.cnps = counts.cnps;
   stats.acks = counts.acks;
   stats.reordered = counts.reordered;

@@ -234,6 +234,15 @@ class PacketTargets {
       ends_[connection].expected += packets;
     }
   }
+  // So many more packets have come, of the middle of a message. How many ACKs they made.
+  [[nodiscard]] std::uint32_t answer_skipped(std::uint32_t connection, std::uint32_t packets) {
+    if (!has_way_back_ || packets_per_ack_ == 0) {
+      return 0;
+    }
+    const std::uint32_t unanswered = ends_[connection].unanswered + packets;
+    ends_[connection].unanswered = unanswered % packets_per_ack_;
+    return unanswered / packets_per_ack_;
+  }
   // Returns how many packets have come since the last ACK.
   [[nodiscard]] std::uint32_t unanswered(std::uint32_t connection) const {
     return ends_[connection].unanswered;

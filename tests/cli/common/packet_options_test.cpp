@@ -37,12 +37,16 @@ TEST_CASE("fast-forward is off unless it is asked for, and goes with what it can
   REQUIRE(exact.options.fast_forward == FastForward::Exact);
   REQUIRE(describe(exact) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, fast-forward exact");
+  REQUIRE(read_options({"--fast-forward", "bounded"}).options.fast_forward == FastForward::Bounded);
   const PacketRequest refused = read_options({"--fast-forward", "exact", "--control", "swift"});
   REQUIRE_THROWS_AS(check_options(refused.options), ConfigError);
   PacketStats stats;
   stats.hops = 8;
   stats.skipped_hops = 6;
   REQUIRE(describe(stats).starts_with("8 hops (75.00 % of them skipped), 0 marked"));
+  stats.skip_error = 0.0042;
+  REQUIRE(describe(stats).starts_with(
+      "8 hops (75.00 % of them skipped, at rates that are off by at most 0.42 %), 0 marked"));
 }
 
 TEST_CASE("a transport gives all that the other options do not", "[cli]") {
