@@ -17,6 +17,11 @@ SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidel
   CHECK(fidelity != Fidelity::Analytical, "an engine in which messages contend");
 }
 
+SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster,
+                             const PacketOptions& packet, const MixedOptions& mixed)
+    : routing(cluster.topology, cluster.routing),
+      engine(std::make_unique<MixedNetwork>(simulator, routing, packet, mixed)) {}
+
 NetworkTraffic::NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network)
     : EventHandler(simulator),
       simulator_(simulator),
