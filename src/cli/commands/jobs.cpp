@@ -206,7 +206,7 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
                           .title = "The fullest links of the fabric, all jobs together",
                           .shown = shown});
   if (mix.mixed) {
-    document.notes.push_back(describe(*mix.mixed));
+    document.notes.push_back(describe(*mix.mixed, mix.network.packets));
   }
   if (request.fast_forward != FastForward::Off || mix.mixed) {
     document.notes.push_back("packets: " + describe(mix.network.packets));

@@ -267,7 +267,7 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);
   if (mixed != nullptr) {
-    report.notes.push_back(describe(mixed->mixed_stats()));
+    report.notes.push_back(describe(mixed->mixed_stats(), run.network.packets));
   }
   add_part_notes(cluster, request.inputs, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
@@ -322,7 +322,7 @@ Command traffic_command() {
                 "N",
                 "with packets: cut the fabric into so many parts and work through them side by "
                 "side (default: 1); never changes a result",
-                {.needs = "fidelity=packet"}}},
+                {.needs = "fidelity=packet|mixed"}}},
            report_options(), packet_options(HasMixed::Yes), failure_options(), output_options(),
            log_options()}),
       .example = kTrafficExample,

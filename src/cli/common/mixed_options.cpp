@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "cli/common/common.h"
@@ -113,13 +114,23 @@ MixedOptions read_mixed_options(const OptionReader& reader, const Topology& topo
   return options;
 }
 
-std::string describe(const MixedStats& mixed) {
+std::string describe(const MixedStats& mixed, const PacketStats& packets) {
+  // From five on queues of flows would matter (docs/accuracy/packet-validation.md).
+  constexpr std::uint32_t kManyFlows = 5;
+  const std::string queues =
+      mixed.max_flows_met < kManyFlows
+          ? ""
+          : fmt::format(
+                "; packets met up to {} flows on a link and saw nothing of their queue, for which "
+                "there is --packets crowd=4",
+                mixed.max_flows_met);
   return fmt::format(
       "mixed: {} messages of {} bytes ran as packets, {} of {} bytes as flows; flows changed the "
       "rates of ports {} times, and looked {} times at what packets sent, every {}; together they "
-      "exceed no link by more than 1/64, one packet and one window",
+      "exceed no link by more than 1/64, one packet and one window{}{}",
       mixed.packet_messages, mixed.packet_bytes.count(), mixed.flow_messages,
-      mixed.flow_bytes.count(), mixed.port_changes, mixed.exchanges, to_string(mixed.interval));
+      mixed.flow_bytes.count(), mixed.port_changes, mixed.exchanges, to_string(mixed.interval),
+      queues, packets.pauses > 0 ? "; flows went on over ports that pauses stopped" : "");
 }
 
 }  // namespace trainyard

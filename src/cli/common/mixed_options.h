@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/common/options.h"
-#include "network/engines/mixed.h"
+#include "network/engines/mixed_options.h"
 #include "topology/graph/topology.h"
 
 namespace trainyard {
@@ -32,6 +32,6 @@ struct OwnChoice {
                                               const OwnChoice& own);
 
 // "12 messages of 1.2 MB as packets, ...", for the notes of a result.
-[[nodiscard]] std::string describe(const MixedStats& mixed);
+[[nodiscard]] std::string describe(const MixedStats& mixed, const PacketStats& packets);
 
 }  // namespace trainyard

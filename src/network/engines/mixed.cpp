@@ -37,6 +37,9 @@ const PacketOptions& checked(const PacketOptions& packet, const Routing& routing
   if (!packet.failures.empty()) {
     refuse("no cables that fail, since flows would go on", "some");
   }
+  if (!packet.slow_hosts.empty()) {
+    refuse("no slow receivers, since flows would not wait for them", "some");
+  }
   if (packet.lanes) {
     refuse("a transport with one class of data, since flows have one", "queues");
   }
@@ -69,6 +72,7 @@ MixedNetwork::MixedNetwork(Simulator& simulator, Routing& routing, const PacketO
       sends_again_(packet.sends_again()),
       flows_(simulator, routing),
       packets_(simulator, routing, checked(packet, routing)),
+      guests_(routing.topology().link_count()),
       crowds_(routing.topology().link_count()) {
   CHECK(options_.interval > SimTime(), "no time between two looks at what packets sent");
   flows_.watch(*this);
@@ -107,20 +111,20 @@ void MixedNetwork::connect_packets(std::uint32_t index) {
 }
 
 // Leaves the port of a link what flows do not take of it.
-void MixedNetwork::set_port(LinkId link, FlowRate taken) {
+bool MixedNetwork::set_port(LinkId link, FlowRate taken) {
   if (packets_.engine().port(link) == nullptr) {
-    return;
+    return false;
   }
   const Bandwidth whole = routing_.topology().link(link).spec.bandwidth;
   const FlowRate capacity = rate_of(whole);
   const FlowRate rest = std::max(capacity - std::min(capacity, taken), capacity / kLeastPart);
   const auto bits_per_second = static_cast<std::int64_t>(rest >> kFlowRateFractionBits);
   packets_.engine().slow_down(link, std::max(Bandwidth(bits_per_second), Bandwidth(1)));
+  return true;
 }
 
 void MixedNetwork::on_taken(LinkId link, FlowRate rate) {
-  ++mixed_stats_.port_changes;
-  set_port(link, rate);
+  mixed_stats_.port_changes += set_port(link, rate) ? 1 : 0;
 }
 
 void MixedNetwork::send(ConnectionId id, Bytes size, EventHandler& done, std::uint64_t token) {
@@ -178,13 +182,14 @@ void MixedNetwork::begin_as_packets(const Message& message) {
   }
   Connection& connection = connections_[message.connection];
   if (!connection.is_present) {
-    connection.is_present = true;
     connection.looked = simulator_.now();
     connection.sent = sent_by(connection);
     limit(connection, kUnlimited);
-    flows_.set_present(connection.guest, true);
+    set_present(connection, true);
+    count_flows_met(connection);
   }
-  if (std::ranges::find(active_, message.connection) == active_.end()) {
+  if (!connection.is_listed) {
+    connection.is_listed = true;
     active_.push_back(message.connection);
   }
   if (!is_exchange_due_) {
@@ -236,17 +241,34 @@ void MixedNetwork::end(std::uint64_t slot) {
       --crowds_[link.value()];
     }
   }
-  if (connection.runs_as_packets) {
-    std::erase(active_, message.connection);
-    if (connection.is_present) {
-      connection.is_present = false;
-      flows_.set_present(connection.guest, false);
-    }
+  if (connection.is_present) {
+    set_present(connection, false);
+  }
+}
+
+void MixedNetwork::set_present(Connection& connection, bool is_present) {
+  connection.is_present = is_present;
+  flows_.set_present(connection.guest, is_present);
+  for (const LinkId link : connection.path) {
+    guests_[link.value()] += is_present ? 1U : ~0U;
+  }
+}
+
+void MixedNetwork::count_flows_met(const Connection& connection) {
+  for (const LinkId link : connection.path) {
+    const std::uint32_t all = flows_.flows_on(link);
+    const std::uint32_t guests = guests_[link.value()];
+    mixed_stats_.max_flows_met = std::max(mixed_stats_.max_flows_met, all - std::min(all, guests));
   }
 }
 
 void MixedNetwork::exchange() {
   ++mixed_stats_.exchanges;
+  std::erase_if(active_, [&](std::uint32_t index) {
+    Connection& connection = connections_[index];
+    connection.is_listed = connection.runs_as_packets && connection.under_way > 0;
+    return !connection.is_listed;
+  });
   is_exchange_due_ = !active_.empty();
   if (!is_exchange_due_) {
     return;
@@ -263,20 +285,19 @@ void MixedNetwork::look_at(Connection& connection) {
   if (!connection.is_present || elapsed + elapsed < options_.interval) {
     return;
   }
+  count_flows_met(connection);
   const std::int64_t sent = sent_by(connection);
   const FlowRate rate = rate_of(sent - connection.sent, elapsed);
   connection.looked = simulator_.now();
   connection.sent = sent;
   if (sent == connection.posted && !sends_again_) {
     if (!has_queue(connection)) {  // The rest is on the lines.
-      connection.is_present = false;
-      flows_.set_present(connection.guest, false);
+      set_present(connection, false);
     }
     return;
   }
   const FlowRate share = flows_.share_of_guest(connection.guest);
-  const FlowRate least =
-      rate_of(path_bandwidth(routing_.topology(), connection.path)) / kLeastPart;
+  const FlowRate least = rate_of(path_bandwidth(routing_.topology(), connection.path)) / kLeastPart;
   limit(connection, rate >= share / 8 * 7 ? kUnlimited : std::max(rate + rate / 2, least));
 }
 

@@ -19,39 +19,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "network/contract/network.h"
+#include "network/engines/mixed_options.h"
 #include "network/flow/flow.h"
 #include "network/packet/packet.h"
 #include "network/packet/packet_options.h"
 
 namespace trainyard {
-
-struct MixedOptions {
-  // Whether the connection over these links runs as packets whatever else happens.
-  std::function<bool(const ConnectionSpec&, std::span<const LinkId>)> is_chosen = {};
-  // A message runs as packets, too, where at the instant at which it is sent a link of its path has
-  // so many connections with messages under way, itself included. 0: none does.
-  std::uint32_t crowd = 0;
-  // An estimate: about a round trip through a loaded fabric, after which controls react.
-  SimTime interval = microseconds(20);
-};
-
-// What ran in which fidelity.
-struct MixedStats {
-  std::uint64_t flow_messages = 0;
-  Bytes flow_bytes;
-  std::uint64_t packet_messages = 0;
-  Bytes packet_bytes;
-  std::uint64_t exchanges = 0;     // Instants at which limits of guests were looked at.
-  std::uint64_t port_changes = 0;  // Rates that flows gave to ports.
-  SimTime interval;                // From one exchange to the next.
-};
 
 class MixedNetwork final : public Network, private EventHandler, private FlowWatcher {
  public:
@@ -89,6 +67,7 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
     bool is_decided = false;  // In which engine the messages under way are.
     bool runs_as_packets = false;
     bool is_present = false;  // As a guest.
+    bool is_listed = false;   // In active_.
     std::uint32_t under_way = 0;
     // In the engines, once a message needs it.
     std::optional<ConnectionId> flow = {};
@@ -114,7 +93,9 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   void end(std::uint64_t slot);
   [[nodiscard]] bool is_crowded(const Connection& connection) const;
   void connect_packets(std::uint32_t index);
-  void set_port(LinkId link, FlowRate taken);
+  bool set_port(LinkId link, FlowRate taken);
+  void set_present(Connection& connection, bool is_present);
+  void count_flows_met(const Connection& connection);
   void exchange();
   void look_at(Connection& connection);
   void limit(Connection& connection, FlowRate max);
@@ -130,8 +111,10 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   PacketNetwork packets_;
   std::vector<Connection> connections_;
   std::vector<std::uint32_t> of_packets_;  // Connection by its number in the packet engine.
-  std::vector<std::uint32_t> active_;      // Connections with packets under way.
-  std::vector<Message> messages_;          // Under way, by slot, where we are told of their end.
+  // Connections that had packets under way since the last exchange.
+  std::vector<std::uint32_t> active_;
+  std::vector<std::uint32_t> guests_;  // Those that are present, by link.
+  std::vector<Message> messages_;      // Under way, by slot, where we are told of their end.
   std::vector<std::uint64_t> free_;
   std::vector<Message> begun_;         // Of this instant, where crowds count.
   std::vector<std::uint32_t> crowds_;  // Connections with messages under way, by link.

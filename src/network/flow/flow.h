@@ -64,6 +64,8 @@ class FlowNetwork final : public Network, private EventHandler {
   void watch(FlowWatcher& watcher);
   // Returns the rate of all flows on a link since the last solve; only with a watcher.
   [[nodiscard]] FlowRate taken(LinkId link) const { return taken_[link.value()]; }
+  // Returns the flows and guests on a link since then.
+  [[nodiscard]] std::uint32_t flows_on(LinkId link) const { return solver_.flows(link.value()); }
   // A guest over these links, at least one; numbered from 0. It has no share until it is present.
   [[nodiscard]] std::uint32_t add_guest(std::span<const LinkId> path);
   void set_present(std::uint32_t guest, bool is_present);

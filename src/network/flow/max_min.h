@@ -70,6 +70,8 @@ class MaxMinSolver {
 
   // Returns the rate of each flow of the class; zero without flows.
   [[nodiscard]] FlowRate rate(ClassIndex index) const { return classes_[index].rate; }
+  // Returns the number of flows of all classes on a link, as of the last solve.
+  [[nodiscard]] std::uint32_t flows(LinkIndex index) const { return links_[index].flows; }
   [[nodiscard]] FlowRate capacity(LinkIndex index) const { return links_[index].capacity; }
   [[nodiscard]] std::span<const LinkIndex> path(ClassIndex index) const {
     return std::span(paths_).subspan(classes_[index].path_first, classes_[index].path_length);

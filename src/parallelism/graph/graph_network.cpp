@@ -6,6 +6,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/run/run.h"
 #include "network/engines/make_network.h"
+#include "network/engines/mixed.h"
 #include "sim/check.h"
 
 namespace trainyard {

@@ -18,7 +18,7 @@
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
 #include "network/contract/network.h"
-#include "network/engines/mixed.h"
+#include "network/engines/mixed_options.h"
 #include "network/packet/packet_options.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "sim/simulator.h"

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "network/engines/mixed.h"
 #include "parallelism/graph/graph_jobs.h"
 #include "parallelism/graph/graph_network.h"
 #include "parallelism/lowering/graph_lowering.h"

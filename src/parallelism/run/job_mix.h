@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "network/contract/network.h"
-#include "network/engines/mixed.h"
+#include "network/engines/mixed_options.h"
 #include "parallelism/run/step_run.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
