@@ -9,6 +9,7 @@
 
 #include "cli/common/common.h"
 #include "network/traffic/traffic_endpoints.h"
+#include "sim/config_error.h"
 #include "sim/numbers.h"
 
 namespace trainyard {
@@ -83,7 +84,9 @@ bool asks_for_mixed(const OptionReader& reader) {
 
 MixedOptions read_mixed_options(const OptionReader& reader, const Topology& topology,
                                 const OwnChoice& own) {
-  (void)reader.required_text("packets", "what runs as packets");
+  if (!reader.given("packets")) {
+    throw ConfigError("--fidelity mixed: expected --packets WHICH beside it, found none");
+  }
   MixedOptions options;
   std::vector<ChosenConnections> all;
   for (const std::string& text : reader.texts("packets")) {

@@ -23,11 +23,13 @@ std::string run_mixed(const std::vector<std::string>& options) {
   arguments.insert(arguments.end(), {"--fidelity", "mixed"});
   arguments.insert(arguments.end(), options.begin(), options.end());
   std::ostringstream out;
+  int status = 1;
   try {
-    REQUIRE(run_command(traffic_command(), arguments, out) == 0);
+    status = run_command(traffic_command(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }
+  REQUIRE(status == 0);
   return out.str();
 }
 
@@ -54,7 +56,7 @@ TEST_CASE("groups, devices, links and crowds say what runs as packets") {
 }
 
 TEST_CASE("what --packets cannot mean is refused in one line") {
-  REQUIRE(run_mixed({}) == "--packets: expected what runs as packets, found none");
+  REQUIRE(run_mixed({}) == "--fidelity mixed: expected --packets WHICH beside it, found none");
   REQUIRE(run_mixed({"--packets", "group=none"}) ==
           "--packets: expected group=NAME of a group of the file, found \"group=none\"");
   REQUIRE(run_mixed({"--packets", "all"}) ==
@@ -73,6 +75,38 @@ TEST_CASE("what --packets cannot mean is refused in one line") {
           "\"device=server[0/nic0\"");
   REQUIRE(run_mixed({"--packets", "crowd=1"}) ==
           "--packets: expected crowd=N with a number from 2, found \"crowd=1\"");
+}
+
+TEST_CASE("jobs run as packets beside others by their number, their text or their links") {
+  const auto run = [](const std::string& which) {
+    const std::vector<std::string> arguments{
+        "--cluster",  source_dir().string() + "/configs/clusters/dgx-h100.yaml",
+        "--nodes",    "2",
+        "--job",      "bert-large@0",
+        "--job",      "bert-large@1",
+        "--steps",    "1",
+        "--effects",  "off",
+        "--packets",  which,
+        "--fidelity", "mixed"};
+    std::ostringstream out;
+    const int status = run_command(jobs_command(), arguments, out);
+    REQUIRE(status == 0);
+    return out.str();
+  };
+  REQUIRE(run("job=1") == run("job=bert-large@1"));
+  REQUIRE(has(run("link=server*/*,leaf*"), "mixed: 0 messages of 0 bytes ran as packets"));
+}
+
+TEST_CASE("notes say how many flows packets met, and that flows were not stopped") {
+  MixedStats mixed;
+  mixed.max_flows_met = 4;
+  PacketStats packets;
+  REQUIRE(!has(describe(mixed, packets), "met"));
+  REQUIRE(!has(describe(mixed, packets), "stopped"));
+  mixed.max_flows_met = 5;
+  packets.pauses = 1;
+  REQUIRE(has(describe(mixed, packets), "packets met up to 5 flows on a link"));
+  REQUIRE(has(describe(mixed, packets), "; flows went on over ports that pauses stopped"));
 }
 
 }  // namespace

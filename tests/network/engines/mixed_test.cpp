@@ -112,6 +112,21 @@ TEST_CASE("flows get what packets cannot use behind a slower link") {
   REQUIRE(is_near(times[0], 4'002.0, 0.03));
 }
 
+// One packet a round trip, of 4 us and a little: a tenth of the link. The solver does not know, but
+// sees what was sent. The flow first has half of the link, then all but 1.5 times that tenth.
+TEST_CASE("flows get what packets that are held back do not send") {
+  const TestFabric fabric = one_switch(3, kLink);
+  const Traffic traffic{.connections = {{.source = 0, .target = 1}, {.source = 2, .target = 1}},
+                        .messages = {{.connection = 0, .size = kMillisecond},
+                                     {.connection = 1, .size = kMillisecond}}};
+  PacketOptions packet = recovering_options(Retransmission::SelectiveRepeat);
+  packet.selective.window = 1;
+  const std::vector<double> times = arrivals(fabric, traffic, packets_from(fabric), packet);
+  REQUIRE(times[0] > 5'000.0);
+  REQUIRE(times[1] > 1'050.0);
+  REQUIRE(times[1] < 1'200.0);
+}
+
 TEST_CASE("a crowd of messages runs as packets, the others as flows") {
   const TestFabric fabric = one_switch(6, kLink);
   Traffic traffic;
@@ -169,6 +184,12 @@ TEST_CASE("mixed fidelity refuses what one of the engines does not have") {
   REQUIRE(complaint({}, fast) ==
           "mixed fidelity: expected no fast-forward, since flows change the rates of ports, found "
           "both");
+  PacketOptions slow = line_options();
+  slow.pfc = true;
+  slow.slow_hosts.push_back({.node = fabric.hosts[0], .receiver = {}});
+  REQUIRE(complaint({}, slow) ==
+          "mixed fidelity: expected no slow receivers, since flows would not wait for them, found "
+          "some");
   PacketOptions failing = line_options();
   failing.failures.push_back({.link = LinkId(0), .time = 1_us});
   REQUIRE(complaint({}, failing) ==
