@@ -270,8 +270,8 @@ class RateWatch final : public EventHandler {
   double worst_ = 0.0;
 };
 
-// Half of the cases have PFC alone, so that buffers fill: pauses must be in time although flows slow
-// the ports down that they go out by.
+// Half of the cases have PFC alone, so that buffers fill: pauses must be in time although flows
+// slow the ports down that they go out by.
 TEST_CASE("flows and packets together never have more than a link, but for 1/64 of it") {
   std::uint64_t pauses = 0;
   for (std::uint64_t seed = 0; seed < cases(100); ++seed) {

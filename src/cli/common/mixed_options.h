@@ -16,7 +16,7 @@ namespace trainyard {
 
 using ChosenConnections = decltype(MixedOptions::is_chosen);
 
-// What a command can choose by beside links, devices and crowds: "group=NAME" of traffic.
+// A command has a choice of its own beside links, devices and crowds: "group=NAME" of traffic.
 struct OwnChoice {
   std::string_view key;
   std::string_view expected;  // For errors: "group=NAME of the file".

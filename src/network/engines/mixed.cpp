@@ -18,8 +18,8 @@ constexpr std::uint64_t kExchange = 0;
 constexpr std::uint64_t kBegin = 1;
 constexpr std::uint64_t kFirstMessage = 2;
 
-// The least part of a link that its port keeps for ACKs, pauses and the like: 1/64. An ACK for every
-// 16 packets of 4,096 B is 1/700 of them. An estimate, as the following two.
+// The least part of a link that its port keeps for ACKs, pauses and the like is 1/64, an estimate:
+// an ACK for every 16 packets of 4,096 B is 1/700 of them.
 constexpr FlowRate kLeastPart = 64;
 
 [[noreturn]] void refuse(std::string_view expected, std::string_view found) {

@@ -114,9 +114,9 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   // Connections that had packets under way since the last exchange.
   std::vector<std::uint32_t> active_;
   std::vector<std::uint32_t> guests_;  // Those that are present, by link.
-  std::vector<Message> messages_;      // Under way, by slot, where we are told of their end.
+  std::vector<Message> messages_;  // Under way, by slot, where the engines tell us of their end.
   std::vector<std::uint64_t> free_;
-  std::vector<Message> begun_;         // Of this instant, where crowds count.
+  std::vector<Message> begun_;         // Sent at this instant, where crowds count.
   std::vector<std::uint32_t> crowds_;  // Connections with messages under way, by link.
   bool is_exchange_due_ = false;
   MixedStats mixed_stats_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs as packets where the rest runs as flows (mixed.h), and what did.
+// Options say which messages run as packets where the rest runs as flows (mixed.h); stats, which
+// did.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct MixedOptions {
   SimTime interval = microseconds(20);
 };
 
-// What ran in which fidelity.
+// Counts messages by the fidelity in which they ran, and what the two told each other.
 struct MixedStats {
   std::uint64_t flow_messages = 0;
   Bytes flow_bytes;

@@ -37,7 +37,7 @@
 
 namespace trainyard {
 
-// Is told, after each solve, of the links of which flows (not guests) take another rate than before.
+// Is told, after each solve, of the links of which flows, without guests, take another rate.
 class FlowWatcher {
  public:
   FlowWatcher(const FlowWatcher&) = delete;
@@ -168,7 +168,7 @@ class FlowNetwork final : public Network, private EventHandler {
   std::vector<Guest> guests_;
   FlowWatcher* watcher_ = nullptr;
   std::vector<FlowRate> taken_;       // By link, with a watcher.
-  std::vector<FlowRate> told_;        // What the watcher knows.
+  std::vector<FlowRate> told_;        // The watcher knows these.
   std::vector<std::uint32_t> moved_;  // Scratch: links of which flows may take another rate.
   // The last division of time_for: messages of one size at one rate are the rule.
   Work known_work_ = 0;

@@ -418,7 +418,7 @@ void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, 
   Port& port = ports_[*found];
   port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
   ++port.urgent;
-  // Of a port that is slowed down others have the line, too: what is sent is over before free_at.
+  // Flows have the line of a port that is slowed down, too: its packet is over before free_at.
   const Picoseconds latest = time + whole_time(fabric_, port, sizes_.largest);
   port.free_at = std::clamp(port.free_at, time, latest);
   port.counters.pauses_sent += stop ? 1 : 0;
