@@ -167,8 +167,9 @@ class FlowNetwork final : public Network, private EventHandler {
   std::vector<MaxMinSolver::LinkIndex> link_indices_;
   std::vector<Guest> guests_;
   FlowWatcher* watcher_ = nullptr;
-  std::vector<FlowRate> taken_;       // By link, with a watcher.
-  std::vector<FlowRate> told_;        // The watcher knows these.
+  // Rates of flows on each link, with a watcher, and those that it knows.
+  std::vector<FlowRate> taken_;
+  std::vector<FlowRate> told_;
   std::vector<std::uint32_t> moved_;  // Scratch: links of which flows may take another rate.
   // The last division of time_for: messages of one size at one rate are the rule.
   Work known_work_ = 0;
