@@ -4,7 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "cli/common/effects.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
@@ -47,7 +50,8 @@ struct JobsRequest {
   InputNames inputs;
   std::vector<JobRequest> jobs = {};
   int steps = 3;
-  Fidelity fidelity = Fidelity::Flow;
+  Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
+  bool is_mixed = false;
   FastForward fast_forward = FastForward::Off;
   std::size_t links = 5;
   Format format = Format::Table;
@@ -71,7 +75,8 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   JobsRequest request{
       .inputs = read_input_names(reader),
       .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
-      .fidelity = *read_engine(reader),
+      .fidelity = asks_for_mixed(reader) ? Fidelity::Packet : *read_engine(reader),
+      .is_mixed = asks_for_mixed(reader),
       .fast_forward = read_fast_forward(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
@@ -83,7 +88,41 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   return request;
 }
 
-JobMix simulate(const JobsRequest& request, const Cluster& cluster) {
+// Chooses what the GPUs of a job send, by its text or its number from 0.
+std::optional<ChosenConnections> traffic_of_job(const JobsRequest& request, const Cluster& cluster,
+                                                const std::string& name) {
+  const auto number = parse_number<std::size_t>(name);
+  const auto job = number && *number < request.jobs.size()
+                       ? request.jobs.begin() + static_cast<std::ptrdiff_t>(*number)
+                       : std::ranges::find(request.jobs, name, &JobRequest::text);
+  if (job == request.jobs.end()) {
+    return std::nullopt;
+  }
+  std::vector<bool> chosen(cluster.topology.node_count());
+  std::size_t rank = 0;
+  for (std::size_t server = 0; server < cluster.server_gpus.size(); ++server) {
+    const bool is_of_job =
+        std::ranges::find(job->servers, static_cast<int>(server)) != job->servers.end();
+    for (int gpu = 0; gpu < cluster.server_gpus[server]; ++gpu) {
+      chosen[cluster.gpus[rank++].value()] = is_of_job;
+    }
+  }
+  return [chosen = std::move(chosen)](const ConnectionSpec& connection,
+                                      std::span<const LinkId> /*path*/) {
+    return chosen[connection.source.value()];
+  };
+}
+
+JobMix simulate(const OptionReader& reader, const JobsRequest& request, const Cluster& cluster) {
+  std::optional<MixedOptions> mixed;
+  if (request.is_mixed) {
+    const auto find = [&](const std::string& name) {
+      return traffic_of_job(request, cluster, name);
+    };
+    mixed = read_mixed_options(
+        reader, cluster.topology,
+        {.key = "job", .expected = "job=N with the text of a --job or its number", .find = find});
+  }
   const GpuRates rates = load_gpu_rates(std::nullopt);
   std::vector<JobInputs> loaded;
   for (const JobRequest& job : request.jobs) {
@@ -99,7 +138,7 @@ JobMix simulate(const JobsRequest& request, const Cluster& cluster) {
   return run_job_mix(
       cluster, jobs,
       {.rates = rates, .fidelity = request.fidelity, .fast_forward = request.fast_forward},
-      request.steps);
+      request.steps, mixed ? &*mixed : nullptr);
 }
 
 Table table_of(const JobsRequest& request, const JobMix& mix) {
@@ -151,13 +190,13 @@ Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t max) {
 }
 
 Document document_of(const JobsRequest& request, const Cluster& cluster, const JobMix& mix) {
-  Document document{
-      .heading = {fmt::format(
-          "Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for "
-          "{:.4f} s",
-          cluster.name, to_string(request.fidelity), mix.jobs.size(), mix.time.seconds())}};
+  const std::string fidelity(request.is_mixed ? "mixed" : to_string(request.fidelity));
+  Document document{.heading = {fmt::format(
+                        "Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for "
+                        "{:.4f} s",
+                        cluster.name, fidelity, mix.jobs.size(), mix.time.seconds())}};
   document.add("cluster", cluster.name);
-  document.add("fidelity", std::string(to_string(request.fidelity)));
+  document.add("fidelity", fidelity);
   document.add("time_s", mix.time.seconds());
   document.add(NamedTable{.key = "jobs", .table = table_of(request, mix)});
   Table links = links_of(cluster, mix, request.links);
@@ -166,7 +205,10 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
                           .table = std::move(links),
                           .title = "The fullest links of the fabric, all jobs together",
                           .shown = shown});
-  if (request.fast_forward != FastForward::Off) {
+  if (mix.mixed) {
+    document.notes.push_back(describe(*mix.mixed, mix.network.packets));
+  }
+  if (request.fast_forward != FastForward::Off || mix.mixed) {
     document.notes.push_back("packets: " + describe(mix.network.packets));
   }
   return document;
@@ -176,7 +218,7 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
   const JobsRequest request = read_jobs_request(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
-  const JobMix mix = simulate(request, cluster);
+  const JobMix mix = simulate(reader, request, cluster);
   write_output(request.output,
                render(with_effects(reader, document_of(request, cluster, mix)), request.format),
                out);
@@ -196,7 +238,15 @@ Command jobs_command() {
            Options{{"job", "WORKLOAD@SERVERS", "a job and its servers; given again for each job",
                     kRepeatedInput},
                    {"steps", "N", "that every job does at least (default: 3)"},
-                   {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}},
+                   {"fidelity",
+                    "NAME",
+                    "flow (the default), packet, or mixed: packets for what --packets names",
+                    {.choices = "flow|packet|mixed"}},
+                   {"packets",
+                    "WHICH",
+                    "of mixed: job=N (from 0), device=NAME, link=A,B (what crosses it) or crowd=N "
+                    "(where so many share a link); names may be patterns; may be given again",
+                    {.repeats = true, .needs = "fidelity=mixed"}},
                    fast_forward_option(),
                    {"links", "N",
                     "how many of the fullest links of the fabric are shown (default: 5)"}},

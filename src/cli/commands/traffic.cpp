@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -21,10 +24,13 @@
 #include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
 #include "network/engines/make_network.h"
+#include "network/engines/mixed.h"
+#include "network/traffic/traffic_flows.h"
 #include "network/traffic/traffic_run.h"
 #include "network/traffic/traffic_spec.h"
 #include "network/traffic/traffic_summary.h"
@@ -58,7 +64,8 @@ struct TrafficRequest {
   std::filesystem::path traffic;
   std::vector<std::string> settings;  // Settings of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
-  Fidelity fidelity = Fidelity::Flow;
+  Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
+  bool is_mixed = false;
   PacketRequest packet;
   std::size_t links = 5;
   Format format = Format::Table;
@@ -74,7 +81,8 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   request.settings = reader.texts("set-traffic");
   check_keys("set-traffic", request.settings);
   request.seed = read_seed(reader);
-  request.fidelity = *read_engine(reader);
+  request.is_mixed = asks_for_mixed(reader);
+  request.fidelity = request.is_mixed ? Fidelity::Packet : *read_engine(reader);
   request.packet = read_packet_options(reader);
   read_failure_options(reader, request.packet);
   request.packet.options.threads = reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
@@ -182,6 +190,35 @@ void write_files(const TrafficRequest& request, const Topology& topology, const 
   write_packet_files(request.packet, topology, run.port_counters, network.samples());
 }
 
+// Chooses the flows of a group, which their ends and labels tell from others.
+std::optional<ChosenConnections> flows_of_group(const TrafficSpec& spec, const std::string& name) {
+  const auto group = std::ranges::find(spec.groups, name, &TrafficGroup::name);
+  if (group == spec.groups.end()) {
+    return std::nullopt;
+  }
+  using Key = std::tuple<NodeId, NodeId, std::uint32_t>;
+  std::vector<Key> keys;
+  FlowSource source(*group);
+  for (auto flow = source.next(); flow; flow = source.next()) {
+    keys.emplace_back(flow->source, flow->target, flow->label);
+  }
+  std::ranges::sort(keys);
+  return [keys = std::move(keys)](const ConnectionSpec& flow, std::span<const LinkId> /*path*/) {
+    return std::ranges::binary_search(keys, Key(flow.source, flow.target, flow.flow_label));
+  };
+}
+
+std::unique_ptr<MixedNetwork> make_mixed(const OptionReader& reader, const TrafficRequest& request,
+                                         const TrafficSpec& spec, Simulator& simulator,
+                                         Routing& routing) {
+  const auto find = [&](const std::string& name) { return flows_of_group(spec, name); };
+  return std::make_unique<MixedNetwork>(
+      simulator, routing, request.packet.options,
+      read_mixed_options(
+          reader, routing.topology(),
+          {.key = "group", .expected = "group=NAME of a group of the file", .find = find}));
+}
+
 // Returns the settings of the cluster and of the traffic.
 RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) {
   std::vector<std::string> settings = request.inputs.settings();
@@ -206,14 +243,22 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
 
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
-  const auto network = make_network(request.fidelity, simulator, routing, request.packet.options);
+  const MixedNetwork* mixed = nullptr;
+  std::unique_ptr<Network> network;
+  if (request.is_mixed) {
+    auto engine = make_mixed(reader, request, spec, simulator, routing);
+    mixed = engine.get();
+    network = std::move(engine);
+  } else {
+    network = make_network(request.fidelity, simulator, routing, request.packet.options);
+  }
   const TrafficRun run = simulate(cluster, spec, simulator, *network);
   log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
             run.network.path_classes, run.network.solves);
 
   TrafficReport report{.traffic = spec.name,
                        .cluster = cluster.name,
-                       .fidelity = std::string(to_string(request.fidelity)),
+                       .fidelity = reader.word("fidelity"),
                        .routing = std::string(to_string(cluster.routing.policy)),
                        .seed_of_routing = cluster.routing.seed,
                        .fingerprint = run.fingerprint,
@@ -221,6 +266,9 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .inputs = traffic_inputs(request, cluster),
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);
+  if (mixed != nullptr) {
+    report.notes.push_back(describe(mixed->mixed_stats(), run.network.packets));
+  }
   add_part_notes(cluster, request.inputs, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   if (request.report) {
@@ -257,8 +305,14 @@ Command traffic_command() {
                estimates_option(),
                {"fidelity",
                 "NAME",
-                "flow (the default), analytical (a lower bound) or packet",
-                {.choices = "flow|analytical|packet"}},
+                "flow (the default), analytical (a lower bound), packet, or mixed: packets for "
+                "what --packets names, flows for all others",
+                {.choices = "flow|analytical|packet|mixed"}},
+               {"packets",
+                "WHICH",
+                "of mixed: group=NAME of FILE, device=NAME, link=A,B (what crosses it) or crowd=N "
+                "(where so many share a link); names may be patterns; may be given again",
+                {.repeats = true, .needs = "fidelity=mixed"}},
                {"set-traffic", "KEY=VALUE",
                 "change a value of FILE, such as groups.0.load=0.8; may be given again", kRepeated},
                seed_option("of all random choices (default: those of FILE)"),
@@ -268,8 +322,9 @@ Command traffic_command() {
                 "N",
                 "with packets: cut the fabric into so many parts and work through them side by "
                 "side (default: 1); never changes a result",
-                {.needs = "fidelity=packet"}}},
-           report_options(), packet_options(), failure_options(), output_options(), log_options()}),
+                {.needs = "fidelity=packet|mixed"}}},
+           report_options(), packet_options(HasMixed::Yes), failure_options(), output_options(),
+           log_options()}),
       .example = kTrafficExample,
       .run = run_traffic_command,
       .is_swept = true};

@@ -106,7 +106,8 @@ FastForward read_fast_forward(const OptionReader& reader) {
                                       : FastForward::Off;
 }
 
-Options packet_options() {
+Options packet_options(HasMixed has_mixed) {
+  const bool mixes = has_mixed == HasMixed::Yes;
   static const std::string markings =
       fmt::format("with packets: thresholds of marking: {}; hpcc is the default of DCQCN",
                   fmt::join(ecn_names(), ", "));
@@ -114,7 +115,7 @@ Options packet_options() {
   static const std::string retransmissions =
       fmt::format("{}", fmt::join(row_names(kRetransmissions), "|"));
   return with_needs(
-      "fidelity=packet",
+      mixes ? "fidelity=packet|mixed" : "fidelity=packet",
       {{"transport", "NAME|FILE",
         "with packets: buffers, thresholds, MTU and the following, as in configs/transport",
         kInput},
@@ -144,11 +145,12 @@ Options packet_options() {
        {"samples",
         "FILE",
         "with packets: write queues and rates over time there, as CSV",
-        {.role = Role::Result, .needs = "fidelity=packet sample-every"}},
+        {.role = Role::Result,
+         .needs = mixes ? "fidelity=packet|mixed sample-every" : "fidelity=packet sample-every"}},
        {"sample-every",
         "TIME",
         "of --samples, such as 10us",
-        {.needs = "fidelity=packet samples"}}});
+        {.needs = mixes ? "fidelity=packet|mixed samples" : "fidelity=packet samples"}}});
 }
 
 Options failure_options() {

@@ -33,8 +33,9 @@ struct PacketRequest {
 [[nodiscard]] Option fast_forward_option();
 [[nodiscard]] FastForward read_fast_forward(const OptionReader& reader);
 
-// For commands that have --fidelity.
-[[nodiscard]] Options packet_options();
+// For commands that have --fidelity, some of them with `mixed`.
+enum class HasMixed : bool { No, Yes };
+[[nodiscard]] Options packet_options(HasMixed has_mixed = HasMixed::No);
 // --fail and --convergence, of commands with one run.
 [[nodiscard]] Options failure_options();
 

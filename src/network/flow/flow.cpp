@@ -2,6 +2,7 @@
 #include "network/flow/flow.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace trainyard {
@@ -112,9 +113,11 @@ std::uint32_t FlowNetwork::class_of(const std::vector<LinkId>& path) {
 }
 
 std::span<const MaxMinSolver::LinkIndex> FlowNetwork::links_of(std::uint32_t index) const {
-  const auto path = solver_.path(index - 1);
-  const bool has_buffers = path.back() >= routing_.topology().link_count();
-  return path.first(path.size() - (has_buffers ? 1 : 0));
+  auto path = solver_.path(index - 1);
+  while (path.back() >= routing_.topology().link_count()) {
+    path = path.first(path.size() - 1);
+  }
+  return path;
 }
 
 ConnectionId FlowNetwork::connect(const ConnectionSpec& spec) {
@@ -241,7 +244,39 @@ void FlowNetwork::resolve() {
     advance(index);
     update_end(index);
   }
+  if (watcher_ != nullptr) {
+    for (const MaxMinSolver::ClassIndex solver_index : changed) {
+      note_taken(solver_index + 1);
+    }
+    for (const std::uint32_t index : pending_) {
+      note_taken(index);
+    }
+    tell_watcher();
+  }
   pending_.clear();
+}
+
+void FlowNetwork::note_taken(std::uint32_t index) {
+  PathClass& path_class = classes_[index];
+  const FlowRate taken = path_class.is_guest ? 0 : path_class.flows * solver_.rate(index - 1);
+  if (taken == path_class.taken) {
+    return;
+  }
+  for (const MaxMinSolver::LinkIndex link : links_of(index)) {
+    taken_[link] += taken - path_class.taken;
+    moved_.push_back(link);
+  }
+  path_class.taken = taken;
+}
+
+void FlowNetwork::tell_watcher() {
+  for (const std::uint32_t link : moved_) {
+    if (taken_[link] != told_[link]) {
+      told_[link] = taken_[link];
+      watcher_->on_taken(LinkId(link), taken_[link]);
+    }
+  }
+  moved_.clear();
 }
 
 void FlowNetwork::wake_at_least() {
@@ -344,10 +379,45 @@ std::uint32_t FlowNetwork::merge(std::uint32_t a, std::uint32_t b) {
   return a;
 }
 
+void FlowNetwork::watch(FlowWatcher& watcher) {
+  watcher_ = &watcher;
+  taken_.resize(routing_.topology().link_count());
+  told_.resize(taken_.size());
+}
+
+std::uint32_t FlowNetwork::add_guest(std::span<const LinkId> path) {
+  link_indices_.clear();
+  FlowRate max = std::numeric_limits<FlowRate>::max();
+  for (const LinkId link : path) {
+    link_indices_.push_back(link.value());
+    max = std::min(max, solver_.capacity(link.value()));
+  }
+  const MaxMinSolver::LinkIndex limit = solver_.add_link(kMaxBandwidth);
+  link_indices_.push_back(limit);
+  PathClass item;
+  item.is_guest = true;
+  classes_.push_back(item);
+  const auto index = static_cast<std::uint32_t>(classes_.size() - 1);
+  CHECK(solver_.add_class(link_indices_) == index - 1, "classes of network and solver differ");
+  ends_.grow(classes_.size());
+  guests_.push_back({.path_class = index, .limit = limit, .max = max});
+  return static_cast<std::uint32_t>(guests_.size() - 1);
+}
+
+void FlowNetwork::set_present(std::uint32_t guest, bool is_present) {
+  classes_[guests_[guest].path_class].flows = is_present ? 1 : 0;
+  mark_stale(guests_[guest].path_class);
+}
+
+void FlowNetwork::limit_guest(std::uint32_t guest, FlowRate max) {
+  solver_.set_capacity(guests_[guest].limit, std::min(max, guests_[guest].max));
+  mark_stale(guests_[guest].path_class);
+}
+
 NetworkStats FlowNetwork::stats() const {
   NetworkStats stats = stats_;
   stats.connections = connections_.size();
-  stats.path_classes = classes_.size() - 1;
+  stats.path_classes = classes_.size() - 1 - guests_.size();
   return stats;
 }
 

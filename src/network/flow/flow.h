@@ -19,6 +19,10 @@
 // A path that is staged in host memory has one more link in the solver, its bounce buffers, with
 // the rate of staging_bandwidth() and shared by the connections of this path alone.
 //
+// Guests are loads of another engine on the same links: each takes part in the sharing as a flow,
+// up to a limit of its own, and sends nothing. A watcher is told what flows take of each link, so
+// that the other engine can keep to the rest.
+//
 // The latency of the path is added when the last byte leaves the source (cut-through: serialisation
 // is charged once, at the bottleneck). Nothing is kept of a message that has left.
 #pragma once
@@ -33,6 +37,18 @@
 
 namespace trainyard {
 
+// Is told, after each solve, of the links of which flows, without guests, take another rate.
+class FlowWatcher {
+ public:
+  FlowWatcher(const FlowWatcher&) = delete;
+  FlowWatcher& operator=(const FlowWatcher&) = delete;
+  virtual void on_taken(LinkId link, FlowRate rate) = 0;
+
+ protected:
+  FlowWatcher() = default;
+  ~FlowWatcher() = default;
+};
+
 class FlowNetwork final : public Network, private EventHandler {
  public:
   FlowNetwork(Simulator& simulator, Routing& routing);
@@ -43,6 +59,22 @@ class FlowNetwork final : public Network, private EventHandler {
   void reserve(std::size_t connections) override;
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override;
+
+  // To be said before the first message.
+  void watch(FlowWatcher& watcher);
+  // Returns the rate of all flows on a link since the last solve; only with a watcher.
+  [[nodiscard]] FlowRate taken(LinkId link) const { return taken_[link.value()]; }
+  // Returns the flows and guests on a link since then.
+  [[nodiscard]] std::uint32_t flows_on(LinkId link) const { return solver_.flows(link.value()); }
+  // A guest over these links, at least one; numbered from 0. It has no share until it is present.
+  [[nodiscard]] std::uint32_t add_guest(std::span<const LinkId> path);
+  void set_present(std::uint32_t guest, bool is_present);
+  // The most that it may get, above zero; without a limit, or above the capacity, there is none.
+  void limit_guest(std::uint32_t guest, FlowRate max);
+  // Returns its share since the last solve; zero while it is absent.
+  [[nodiscard]] FlowRate share_of_guest(std::uint32_t guest) const {
+    return solver_.rate(guests_[guest].path_class - 1);
+  }
 
  private:
   using Work = unsigned __int128;  // Rate units times picoseconds.
@@ -73,6 +105,13 @@ class FlowNetwork final : public Network, private EventHandler {
     std::uint32_t heap = kNone;
     std::uint32_t flows = 0;
     bool pending = false;  // In pending_.
+    bool is_guest = false;
+    FlowRate taken = 0;  // Rate of all its flows as of the last solve, with a watcher.
+  };
+  struct Guest {
+    std::uint32_t path_class;
+    MaxMinSolver::LinkIndex limit;  // A link of its own.
+    FlowRate max;                   // Capacity of the slowest link of its path.
   };
 
   struct TableSlot {
@@ -108,6 +147,8 @@ class FlowNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::uint32_t merge(std::uint32_t a, std::uint32_t b);
   [[nodiscard]] std::uint32_t take_slot(const Message& message);
   void mark_stale(std::uint32_t path_class);
+  void note_taken(std::uint32_t path_class);
+  void tell_watcher();
 
   Simulator& simulator_;
   Routing& routing_;
@@ -124,6 +165,12 @@ class FlowNetwork final : public Network, private EventHandler {
   std::vector<std::uint32_t> due_;      // Scratch: classes.
   std::vector<Ended> ended_;            // Scratch.
   std::vector<MaxMinSolver::LinkIndex> link_indices_;
+  std::vector<Guest> guests_;
+  FlowWatcher* watcher_ = nullptr;
+  // Rates of flows on each link, with a watcher, and those that it knows.
+  std::vector<FlowRate> taken_;
+  std::vector<FlowRate> told_;
+  std::vector<std::uint32_t> moved_;  // Scratch: links of which flows may take another rate.
   // The last division of time_for: messages of one size at one rate are the rule.
   Work known_work_ = 0;
   FlowRate known_rate_ = 0;

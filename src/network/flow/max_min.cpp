@@ -45,6 +45,24 @@ MaxMinSolver::ClassIndex MaxMinSolver::add_class(std::span<const LinkIndex> path
   return static_cast<ClassIndex>(classes_.size() - 1);
 }
 
+void MaxMinSolver::set_capacity(LinkIndex index, FlowRate capacity) {
+  CHECK(capacity > 0, "a link without capacity");
+  capacities_.push_back({.index = index, .capacity = capacity});
+}
+
+// Links without flows need no new level. Others are inconsistent, as if a class had come or gone.
+void MaxMinSolver::take_capacities() {
+  for (const NewCapacity& changed : capacities_) {
+    Link& link = links_[changed.index];
+    link.residual += Residual{changed.capacity} - Residual{link.capacity};
+    link.capacity = changed.capacity;
+    if (link.flows > 0) {
+      touch(changed.index);
+    }
+  }
+  capacities_.clear();
+}
+
 void MaxMinSolver::set_multiplicity(ClassIndex index, std::uint32_t flows) {
   Class& item = classes_[index];
   item.wanted = flows;
@@ -59,6 +77,7 @@ std::span<const MaxMinSolver::ClassIndex> MaxMinSolver::solve() {
   // Brings flow counts and members up to date, gives classes that are alone their rate and touches
   // the links that have others.
   std::erase_if(changed_, [this](ClassIndex index) { return !count_change(index); });
+  take_capacities();
   for (const ClassIndex index : changed_) {
     begin_change(index);
   }

@@ -59,6 +59,8 @@ class MaxMinSolver {
   ClassIndex add_class(std::span<const LinkIndex> path);
   void reserve(std::size_t classes, std::size_t links_of_all);
 
+  // Gives a link another capacity. Rates are stale until solve().
+  void set_capacity(LinkIndex index, FlowRate capacity);
   // Sets the number of flows. Rates are stale until solve().
   void set_multiplicity(ClassIndex index, std::uint32_t flows);
 
@@ -68,6 +70,9 @@ class MaxMinSolver {
 
   // Returns the rate of each flow of the class; zero without flows.
   [[nodiscard]] FlowRate rate(ClassIndex index) const { return classes_[index].rate; }
+  // Returns the number of flows of all classes on a link, as of the last solve.
+  [[nodiscard]] std::uint32_t flows(LinkIndex index) const { return links_[index].flows; }
+  [[nodiscard]] FlowRate capacity(LinkIndex index) const { return links_[index].capacity; }
   [[nodiscard]] std::span<const LinkIndex> path(ClassIndex index) const {
     return std::span(paths_).subspan(classes_[index].path_first, classes_[index].path_length);
   }
@@ -112,8 +117,13 @@ class MaxMinSolver {
     ClassIndex index;
     FlowRate rate_before;
   };
+  struct NewCapacity {
+    LinkIndex index;
+    FlowRate capacity;
+  };
 
   bool count_change(ClassIndex index);
+  void take_capacities();
   void begin_change(ClassIndex index);
   void attach(ClassIndex index);
   void detach(ClassIndex index);
@@ -178,6 +188,7 @@ class MaxMinSolver {
   std::vector<std::uint32_t> positions_;  // Same layout: place of the class in members.
   std::size_t active_ = 0;                // Classes with flows.
   std::vector<ClassIndex> changed_;       // Multiplicity set since the last solve.
+  std::vector<NewCapacity> capacities_;   // Capacities that were set since then, in order.
   std::vector<ClassIndex> joined_;        // Classes that share links, with flows.
   std::vector<LinkIndex> touched_;        // Links whose level is to be looked at.
   std::vector<Note> notes_;               // Classes that this solve gave a rate, each once.

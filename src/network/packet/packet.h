@@ -46,6 +46,7 @@ class PacketNetwork final : public Network, private EventHandler {
       ConnectionId connection) const override;
 
   [[nodiscard]] PacketEngine& engine() { return engine_; }
+  [[nodiscard]] const PacketEngine& engine() const { return engine_; }
 
  private:
   // From `known` on switches have the routes that are left after some failures.

@@ -87,6 +87,11 @@ class PacketEngine {
   // Instead of the rate of the options; from 0 to less than 1. To be said before the first window.
   void set_bit_error_rate(LinkId link, double rate);
 
+  // From the next window on the port of a link in use has this rate, of that which its link has:
+  // something else uses the rest. Connections that are added meanwhile would take it for the rate
+  // of the link.
+  void slow_down(LinkId link, Bandwidth rate) { fabric_.slow_down(link, rate); }
+
   // Queues a message; `message.time` must not fall from call to call.
   void send(std::uint32_t connection, const Message& message);
 

@@ -78,6 +78,15 @@ Bandwidth PacketFabric::line_rate(Bandwidth rate, LinkKind kind) const {
   return rate.scaled(static_cast<double>(wire) / static_cast<double>(payload.count()));
 }
 
+void PacketFabric::slow_down(LinkId link, Bandwidth rate) {
+  CHECK(rate > Bandwidth(0) && rate <= topology_.link(link).spec.bandwidth,
+        "a port at another rate than its link can have");
+  Port& port = ports_[port_index_[link.value()]];
+  const Bandwidth line = line_rate(rate, topology_.link(link).spec.kind);
+  port.bits_per_second = static_cast<std::uint64_t>(line.bits_per_second());
+  port.full_time = transfer_time(Bytes(sizes_.full), line).picoseconds();
+}
+
 LinkId PacketFabric::link_back(LinkId id) const {
   if (const auto back = opposite_link(topology_, id)) {
     return *back;

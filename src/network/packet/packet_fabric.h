@@ -69,6 +69,9 @@ class PacketFabric {
   [[nodiscard]] std::int64_t wire_of(std::int64_t payload, bool first) const;
   // ACKs or CNPs go back to the source.
   [[nodiscard]] bool has_way_back() const;
+  // The port of a link in use goes on at the line rate of a link with this rate, above zero and at
+  // most its own, but for the packet that it is sending.
+  void slow_down(LinkId link, Bandwidth rate);
   // Returns the line rate of a link of this kind, whose LinkSpec states `rate`.
   [[nodiscard]] Bandwidth line_rate(Bandwidth rate, LinkKind kind) const;
 

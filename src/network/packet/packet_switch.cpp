@@ -29,6 +29,13 @@ std::int64_t below_threshold(Bytes shared, int exponent) {
   return whole - (whole >> -exponent) - 1;  // x <= T - alpha T < T / (1 + alpha).
 }
 
+// The time of so many bytes at the rate of the link, whatever its port has of it.
+Picoseconds whole_time(const PacketFabric& fabric, const Port& port, std::int64_t wire) {
+  const LinkSpec& spec = fabric.topology().link(LinkId(port.link)).spec;
+  const Bandwidth rate = fabric.line_rate(spec.bandwidth, spec.kind);
+  return time_at(static_cast<std::uint64_t>(rate.bits_per_second()), wire);
+}
+
 }  // namespace
 
 std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
@@ -411,7 +418,9 @@ void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, 
   Port& port = ports_[*found];
   port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
   ++port.urgent;
-  port.free_at = std::max(port.free_at, time);
+  // Flows have the line of a port that is slowed down, too: its packet is over before free_at.
+  const Picoseconds latest = time + whole_time(fabric_, port, sizes_.largest);
+  port.free_at = std::clamp(port.free_at, time, latest);
   port.counters.pauses_sent += stop ? 1 : 0;
   node.stopped = stop ? node.stopped + 1 : node.stopped - 1;
   ++node.to_send;
@@ -424,7 +433,7 @@ void PacketWorker::send_pause(Port& port, Picoseconds start) {
   if (port.node != kNoIndex) {
     --switches_[port.node].to_send;
   }
-  const Picoseconds end = start + time_on_line(port, sizes_, kPfcWireBytes.count());
+  const Picoseconds end = start + whole_time(fabric_, port, kPfcWireBytes.count());
   port.free_at = end;
   port.counters.bytes += static_cast<std::uint64_t>(kPfcWireBytes.count());
   const Picoseconds time = end + port.pause_delay;

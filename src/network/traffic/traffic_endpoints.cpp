@@ -44,8 +44,13 @@ std::optional<Range> range_of(std::string_view text) {
   return Range{.first = *first, .last = *last};
 }
 
-// Every bracket of a pattern holds a range and is closed.
-bool is_well_formed(std::string_view pattern) {
+bool is_pattern(std::string_view text) {
+  return text.find_first_of("*[]") != std::string_view::npos;
+}
+
+}  // namespace
+
+bool is_well_formed_pattern(std::string_view pattern) {
   while (!pattern.empty()) {
     const std::size_t open = pattern.find_first_of("[]");
     if (open == std::string_view::npos) {
@@ -60,12 +65,6 @@ bool is_well_formed(std::string_view pattern) {
   }
   return true;
 }
-
-bool is_pattern(std::string_view text) {
-  return text.find_first_of("*[]") != std::string_view::npos;
-}
-
-}  // namespace
 
 bool matches_pattern(std::string_view name, std::string_view pattern) {
   if (pattern.empty()) {
@@ -157,7 +156,7 @@ void TrafficDevices::append(const ConfigNode& node, std::vector<NodeId>& devices
     devices.push_back(*device);
     return;
   }
-  if (!is_well_formed(text)) {
+  if (!is_well_formed_pattern(text)) {
     node.fail("a range of numbers such as [0-7] between brackets", node.found());
   }
   // In the order of node ids, which is that of the servers.

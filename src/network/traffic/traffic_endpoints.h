@@ -44,6 +44,8 @@ class TrafficDevices {
   std::vector<std::pair<std::string_view, NodeId>> by_name_;  // Sorted.
 };
 
+// Returns whether every bracket of a pattern holds a range such as 2-9 and is closed.
+[[nodiscard]] bool is_well_formed_pattern(std::string_view pattern);
 // Returns whether a name is one of those that a pattern means.
 [[nodiscard]] bool matches_pattern(std::string_view name, std::string_view pattern);
 

@@ -6,6 +6,7 @@
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/run/run.h"
 #include "network/engines/make_network.h"
+#include "network/engines/mixed.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -16,6 +17,11 @@ SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidel
       engine(make_network(fidelity, simulator, routing, packet)) {
   CHECK(fidelity != Fidelity::Analytical, "an engine in which messages contend");
 }
+
+SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster,
+                             const PacketOptions& packet, const MixedOptions& mixed)
+    : routing(cluster.topology, cluster.routing),
+      engine(std::make_unique<MixedNetwork>(simulator, routing, packet, mixed)) {}
 
 NetworkTraffic::NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network)
     : EventHandler(simulator),

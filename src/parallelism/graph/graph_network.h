@@ -18,6 +18,7 @@
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
 #include "network/contract/network.h"
+#include "network/engines/mixed_options.h"
 #include "network/packet/packet_options.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "sim/simulator.h"
@@ -31,6 +32,9 @@ struct SharedNetwork {
   // Does not take Fidelity::Analytical. The arguments must outlive this.
   SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity,
                 const PacketOptions& packet = roce_options());
+  // Some messages run as packets, the others as flows.
+  SharedNetwork(Simulator& simulator, const Cluster& cluster, const PacketOptions& packet,
+                const MixedOptions& mixed);
 
   Routing routing;
   std::unique_ptr<Network> engine;

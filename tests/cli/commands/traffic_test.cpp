@@ -229,9 +229,9 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error_traffic({"incasts", "--cluster", kHosts}).find("did you mean \"incast\"?") !=
           std::string::npos);
   REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--fidelity", "packets"})
-              .find("--fidelity: expected flow, analytical or packet") == 0);
+              .find("--fidelity: expected flow, analytical, packet or mixed") == 0);
   REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
-          "--counters: expected --fidelity packet beside it, found flow");
+          "--counters: expected --fidelity packet or mixed beside it, found flow");
   REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--fidelity", "packet", "--counters",
                          "c.csv", "--flows-out", "c.csv"}) ==
           "--counters: expected another file than that of --flows-out, found \"c.csv\"");

@@ -176,7 +176,7 @@ TEST_CASE("options of packets are refused where there are none, and where they s
                            Catch::Matchers::Message(message));
   };
   require_refused({"--pfc", "on"}, "flow",
-                  "--pfc: expected --fidelity packet beside it, found flow");
+                  "--pfc: expected --fidelity packet or mixed beside it, found flow");
   require_refused({"--samples", "s.csv"}, "packet",
                   "--samples: expected --sample-every TIME beside it, found none");
   require_refused({"--sample-every", "1us"}, "packet",
@@ -187,7 +187,7 @@ TEST_CASE("options of packets are refused where there are none, and where they s
         "--sample-every: expected a time above zero, such as 10us, found \"" + every + "\"");
   }
   require_refused({"--counters", "c.csv"}, "analytical",
-                  "--counters: expected --fidelity packet beside it, found analytical");
+                  "--counters: expected --fidelity packet or mixed beside it, found analytical");
   require_refused(
       {"--credits", "0"}, "packet",
       "--credits: expected a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB, found \"0\"");

@@ -31,6 +31,13 @@ class Twin {
     flows_[index] = flows;
     solver_.set_multiplicity(static_cast<MaxMinSolver::ClassIndex>(index), flows);
   }
+  void set_capacity(std::size_t link, Bandwidth capacity) {
+    instance_.capacities[link] = capacity;
+    solver_.set_capacity(static_cast<MaxMinSolver::LinkIndex>(link),
+                         static_cast<FlowRate>(capacity.bits_per_second())
+                             << kFlowRateFractionBits);
+  }
+  [[nodiscard]] std::size_t links() const { return instance_.capacities.size(); }
   [[nodiscard]] std::uint32_t flows(std::size_t index) const { return flows_[index]; }
   [[nodiscard]] std::uint64_t classes_visited() const { return solver_.classes_visited(); }
   [[nodiscard]] std::size_t classes() const { return flows_.size(); }
@@ -124,6 +131,28 @@ TEST_CASE("random histories on stars and two-tier Clos networks are exact") {
     REQUIRE(run_history(star, random, 40, 5, 1) == "");
     Twin clos(random_clos(random, 4, 4, 300));
     REQUIRE(run_history(clos, random, 40, 5, 2) == "");
+  }
+}
+
+// Capacities rise and fall while flows come and go, by up to a factor of 16.
+TEST_CASE("random histories of capacities end where filling from scratch does") {
+  for (std::uint64_t seed = 0; seed < cases(200); ++seed) {
+    INFO("seed=" << seed);
+    RandomStream random(seed, "max-min capacities");
+    const std::size_t links = 1 + random.below(60);
+    const std::size_t classes = 1 + random.below(random.below(2) == 0 ? 40 : 400);
+    const bool is_coarse = random.below(2) == 0;
+    Twin twin(random_paths(random, links, classes, 1 + random.below(5), is_coarse));
+    const auto max_flows = static_cast<std::uint32_t>(is_coarse ? 60'000 / classes : 20);
+    for (int change = 0; change < 30; ++change) {
+      for (std::uint64_t i = random.below(4); i > 0; --i) {
+        const auto rate = static_cast<std::int64_t>(1 + random.below(16));
+        twin.set_capacity(random.below(twin.links()),
+                          is_coarse ? Bandwidth(rate) : gigabits_per_second(50 * rate));
+      }
+      REQUIRE(run_history(twin, random, random.below(2) == 0 ? 1 : 2, 3, max_flows) == "");
+      REQUIRE(twin.solve() == "");
+    }
   }
 }
 
