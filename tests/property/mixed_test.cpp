@@ -294,7 +294,7 @@ TEST_CASE("flows and packets together never have more than a link, but for 1/64 
     REQUIRE(watch.worst() <= 1.0 + 1.0 / 64.0 + 1e-6);
     REQUIRE(network.stats().packets.drops == 0);
     pauses += network.stats().packets.pauses;
-    // What links carried is what was sent over them.
+    // Links carried all that was sent over them, and nothing else.
     const auto paths = paths_of(fabric, traffic);
     std::vector<Bytes> sent(fabric.topology.link_count());
     for (const TestMessage& message : traffic.messages) {

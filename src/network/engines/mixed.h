@@ -64,18 +64,18 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
     ConnectionSpec spec;
     std::vector<LinkId> path;
     bool is_chosen = false;
-    bool is_decided = false;  // In which engine the messages under way are.
+    bool is_decided = false;  // The messages under way have their engine.
     bool runs_as_packets = false;
-    bool is_present = false;  // As a guest.
-    bool is_listed = false;   // In active_.
+    bool is_present = false;  // It is a guest of the flow engine now.
+    bool is_listed = false;   // It is in active_.
     std::uint32_t under_way = 0;
-    // In the engines, once a message needs it.
+    // The engines know it by these numbers, once a message needs them.
     std::optional<ConnectionId> flow = {};
     std::optional<ConnectionId> packet = {};
     std::uint32_t guest = 0;
-    std::int64_t posted = 0;  // Bytes as packets, in all.
-    std::int64_t sent = 0;    // Of these, at the last look.
-    SimTime looked = {};      // The last look, or the first message if it came later.
+    std::int64_t posted = 0;  // All bytes that were given to packets.
+    std::int64_t sent = 0;    // The part of `posted` that had been sent at the last look.
+    SimTime looked = {};      // Time of the last look, or of the first message if it came later.
     FlowRate limit = kUnlimited;
   };
   struct Message {

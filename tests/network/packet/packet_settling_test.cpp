@@ -28,7 +28,7 @@ PacketOptions settling_options(FastForward fast_forward, int threads = 1) {
 }
 
 struct SettledRun {
-  std::vector<Picoseconds> ends{};  // By order of send().
+  std::vector<Picoseconds> ends{};  // Ends of messages in the order in which they were sent.
   std::vector<std::uint64_t> counted{};
   std::int64_t max_queued = 0;
   double error = 0.0;

@@ -98,7 +98,7 @@ TEST_CASE("a queue that grows gets packets of those that come, in turns, and tho
   const auto counts = counted(queue);
   REQUIRE(counts.at(1) == shifts.at(1).packets);
   REQUIRE(counts.at(2) == shifts.at(2).packets);
-  // Of any three that came two are of the first connection.
+  // Two of any three that came are of the first connection.
   for (std::uint32_t i = 0; i + 2 < queue.size(); i += 3) {
     const std::uint32_t sum =
         queue.at(i).connection + queue.at(i + 1).connection + queue.at(i + 2).connection;

@@ -302,8 +302,8 @@ TEST_CASE("a stream of 32 bits beside layers of 16 passes more bytes, with casts
     return (times.*pass)[StepPart::MemoryBound].seconds() * rates.memory_rate;
   };
   Model llama = shipped_model("llama-3-70b");
-  // Of an element: a norm reads and writes 4 more, and so does the sum behind it; casts of 6 for
-  // queries, keys, values, gate and up. Each has its gradient.
+  // A norm reads and writes 4 bytes more for each element, and so does the sum behind it; queries,
+  // keys, values, gate and up have casts of 6. Each has its gradient.
   const double elements = 4096.0 * 8192.0;
   const double more = elements * (2.0 * (4.0 + 4.0) + 5.0 * 6.0);
   const auto added = [&](const Model& model, StepParts PassTimes::*pass) {
