@@ -208,14 +208,12 @@ bool PacketFabric::is_of_fabric(const Link& link) const {
 
 Picoseconds PacketFabric::idle_time(std::uint32_t first, std::uint8_t hops,
                                     std::int64_t wire) const {
-  Packet packet{.position = first, .wire = static_cast<std::uint16_t>(wire), .left = hops};
   Picoseconds time = 0;
-  while (packet.left > 0) {
-    const Port& port = ports_[positions_[packet.position]];
+  for (std::uint32_t hop = 0; hop < hops; ++hop) {
+    const Port& port = ports_[positions_[first + hop]];
     const Picoseconds end = time + time_on_line(port, sizes_, wire);
-    ++packet.position;
-    --packet.left;
-    time = packet.left == 0 ? end + port.end_delay : handed_on(port, packet, time, end);
+    time = hop + 1U == hops ? end + port.end_delay
+                            : handed_on(port, positions_[first + hop + 1], wire, time, end);
   }
   return time;
 }

@@ -144,9 +144,10 @@ class PacketFabric {
   // Returns whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 
-  // Returns the time at which the next port has a packet that is on the line from `start` to `end`.
-  [[nodiscard]] Picoseconds handed_on(const Port& port, const Packet& packet, Picoseconds start,
-                                      Picoseconds end) const;
+  // Returns the time at which the next port has a packet of so many bytes that is on the line from
+  // `start` to `end`.
+  [[nodiscard]] Picoseconds handed_on(const Port& port, std::uint32_t next, std::int64_t wire,
+                                      Picoseconds start, Picoseconds end) const;
   // Returns the time at which a packet that begins at 0 is at the end of the path, with nothing
   // else under way; and the same if every node stores it as a whole.
   [[nodiscard]] Picoseconds idle_time(std::uint32_t first, std::uint8_t hops,
@@ -215,16 +216,15 @@ class PacketFabric {
   return time_at(port.bits_per_second, wire);
 }
 
-inline Picoseconds PacketFabric::handed_on(const Port& port, const Packet& packet,
+inline Picoseconds PacketFabric::handed_on(const Port& port, std::uint32_t next, std::int64_t wire,
                                            Picoseconds start, Picoseconds end) const {
   if (!port.cuts_through) {
     return end + port.through_delay;
   }
   // A faster port would run out of bytes: it begins so late that both end at once.
-  const Port& next = ports_[positions_[packet.position]];
-  const Picoseconds held = end - start - time_on_line(next, sizes_, packet.wire);
+  const Picoseconds held = end - start - time_on_line(ports_[next], sizes_, wire);
   const Picoseconds read =
-      time_on_line(port, sizes_, std::min<std::int64_t>(kCutThroughBytes, packet.wire));
+      time_on_line(port, sizes_, std::min<std::int64_t>(kCutThroughBytes, wire));
   return start + std::max(read, held) + port.through_delay;
 }
 

@@ -221,6 +221,8 @@ class PacketTargets {
   // A message was sent. Whether nothing else is expected.
   bool expect(std::uint32_t connection, std::uint32_t slot);
 
+  // Where the state of the connection lies, to be fetched from memory before it is needed.
+  [[nodiscard]] const void* place_of(std::uint32_t connection) const { return &ends_[connection]; }
   // A data packet is at the end of its path at `time`.
   [[nodiscard]] PacketAnswers take(const Packet& packet, Picoseconds time, PacketNotes& notes);
 

@@ -141,11 +141,22 @@ class alignas(64) PacketWorker {
   void admit_pause(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
   [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
-  [[nodiscard]] Packet take_queued(Port& port);
-  void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
-  void begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
-  [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
+  [[nodiscard]] bool passes_at_once(Port& port, const Due& due);
+  [[nodiscard]] const Packet& take_queued(Port& port);
+  // Packets from other ports that a port began one after the other; the last one, and its end.
+  struct Passed {
+    std::uint64_t packets = 0;
+    std::int64_t wire = 0;
+    std::int64_t last_wire = 0;
+    std::uint32_t last_position = 0;
+    Picoseconds end = 0;
+  };
+  void count_passed(Port& port, const Passed& passed);
+  void pass_on(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, const Packet& packet,
                                            Picoseconds start);
+  [[nodiscard, gnu::always_inline]] Due* place_near(const Port& port, Picoseconds time);
   void mark(Port& port, Packet& packet, std::int64_t behind);
   void enqueue(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
@@ -245,9 +256,9 @@ class alignas(64) PacketWorker {
   std::uint32_t filled_ = 0;
 
   // Scratch.
-  std::vector<std::uint32_t> due_;                             // Ports of the calendar.
+  WindowCalendar<std::uint32_t>::Items due_;                   // Ports of the calendar.
   std::vector<std::uint32_t> active_;                          // Ports with work.
-  std::vector<Due> gets_;                                      // Lists of what ports get.
+  WindowCalendar<Due>::Items gets_;                            // Lists of what ports get.
   std::vector<std::uint32_t> busy_;                            // Switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
   std::priority_queue<SwitchEvent, std::vector<SwitchEvent>, std::greater<>> events_;
@@ -255,16 +266,14 @@ class alignas(64) PacketWorker {
   std::vector<std::int64_t> waiting_;   // At each port of a fan.
 };
 
-// Nearly always the next window or the one after: no division.
+// Nearly always the next window or the one after: no division, and no branch that nobody foresees.
 inline std::uint64_t PacketWorker::window_of(Picoseconds time) const {
-  const Picoseconds after = time - border_;
-  if (after >= 0 && after < window_) {
-    return number_ + 1;
+  const auto after = static_cast<std::uint64_t>(time - border_);
+  const auto window = static_cast<std::uint64_t>(window_);
+  if (after < 2 * window) [[likely]] {
+    return number_ + 1 + (after >= window ? 1U : 0U);
   }
-  if (after >= window_ && after < 2 * window_) {
-    return number_ + 2;
-  }
-  return static_cast<std::uint64_t>(time / window_);
+  return static_cast<std::uint64_t>(time) / window;
 }
 
 inline void PacketWorker::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
@@ -307,20 +316,29 @@ inline void PacketWorker::get(std::uint32_t slot) {
   }
 }
 
+// The place of what goes out on the link of `port`: all of it is to be written there. Null if it
+// is due in another part, or in a window that is far away.
+inline Due* PacketWorker::place_near(const Port& port, Picoseconds time) {
+  const std::uint64_t window = window_of(time);
+  if (port.into != kNoIndex || !arrivals_.is_near(window)) [[unlikely]] {
+    return nullptr;
+  }
+  return &arrivals_.add_near(window);
+}
+
 // Puts what goes out on the link of `port` in place to be due at port `to`: here, or in another
 // part.
 inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint32_t to,
                                       Picoseconds time, Packet packet) {
-  const std::uint64_t window = window_of(time);
-  if (port.into != kNoIndex || !arrivals_.is_near(window)) [[unlikely]] {
+  Due* const due = place_near(port, time);
+  if (due == nullptr) [[unlikely]] {
     put_afar(port, {.time = time, .packet = packet, .by = by_link(port.link, kind), .next = to});
     return;
   }
-  Due& due = arrivals_.add_near(window);
-  due.time = time;
-  due.packet = packet;
-  due.by = by_link(port.link, kind);
-  due.next = to;
+  due->time = time;
+  due->packet = packet;
+  due->by = by_link(port.link, kind);
+  due->next = to;
 }
 
 // Returns the time at which the port can begin its next packet, if nothing more comes; kNeverTime

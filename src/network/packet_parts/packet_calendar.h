@@ -9,7 +9,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <queue>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,10 +20,22 @@
 
 namespace trainyard {
 
+// Leaves what a vector makes room for as it is: it is written where it lies, once. Only for types
+// that need no constructor to live.
+template <typename T>
+struct UnwrittenAllocator : std::allocator<T> {
+  void construct(T* /*place*/) { static_assert(std::is_trivially_copyable_v<T>); }
+  template <typename... Values>
+  void construct(T* place, Values&&... values) {
+    std::construct_at(place, std::forward<Values>(values)...);
+  }
+};
+
 template <typename Item>
 class WindowCalendar {
  public:
   using Window = std::uint64_t;
+  using Items = std::vector<Item, UnwrittenAllocator<Item>>;
 
   // `window` must not be before the last one taken; the item is handed out with it, behind all that
   // were added for it before.
@@ -34,15 +48,14 @@ class WindowCalendar {
     }
   }
   // Returns whether it is one of those that come next; then an item may be written where it will
-  // lie. Read in other pieces than it was written in just before, it would cost more than all else
-  // here.
+  // lie, all of it. Read in other pieces than it was written in just before, it would cost more
+  // than all else here.
   [[nodiscard]] bool is_near(Window window) const { return window - base_ < kSlots; }
   [[nodiscard]] Item& add_near(Window window) {
-    std::vector<Item>& slot = slots_[window % kSlots];
+    Items& slot = slots_[window % kSlots];
     if (slot.capacity() == 0) [[unlikely]] {
-      reuse(slot);
+      begin(slot, window);
     }
-    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
     return slot.emplace_back();
   }
 
@@ -72,14 +85,14 @@ class WindowCalendar {
 
   // Replaces `items` by what is due in `window`, which must be next(). An item that is added for
   // the same window afterwards is due again.
-  void take(Window window, std::vector<Item>& items) {
+  void take(Window window, Items& items) {
     base_ = window;
     while (!far_.empty() && far_.top().window - base_ < kSlots) {
       add_near(far_.top().window) = far_.top().item;
       far_.pop();
     }
     items.clear();
-    if (std::vector<Item>& slot = slots_[window % kSlots]; !slot.empty()) {
+    if (Items& slot = slots_[window % kSlots]; !slot.empty()) {
       spare_.push_back(std::move(items));
       items = std::move(slot);
       slot = {};
@@ -91,7 +104,7 @@ class WindowCalendar {
   [[nodiscard]] std::vector<Item> items() const {
     std::vector<Item> all;
     for (Window window = base_; window < base_ + kSlots; ++window) {
-      const std::vector<Item>& slot = slots_[window % kSlots];
+      const Items& slot = slots_[window % kSlots];
       all.insert(all.end(), slot.begin(), slot.end());
     }
     for (auto far = far_; !far.empty(); far.pop()) {
@@ -106,6 +119,7 @@ class WindowCalendar {
     for (std::size_t slot = 0; slot < kSlots; ++slot) {
       std::erase_if(slots_[slot], is_meant);
       if (slots_[slot].empty()) {
+        slots_[slot] = {};
         occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
       }
     }
@@ -120,8 +134,8 @@ class WindowCalendar {
 
   // Forgets everything; windows are counted from `base` on.
   void reset(Window base) {
-    for (std::vector<Item>& slot : slots_) {
-      slot.clear();
+    for (Items& slot : slots_) {
+      slot = {};
     }
     occupied_.fill(0);
     far_ = {};
@@ -142,15 +156,20 @@ class WindowCalendar {
     }
   };
 
-  void reuse(std::vector<Item>& slot) {
+  // The first item of the window is added.
+  void begin(Items& slot, Window window) {
+    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
     if (!spare_.empty()) {
       slot = std::move(spare_.back());
       spare_.pop_back();
     }
+    slot.reserve(kLeast);  // A list without any memory is one that nobody has begun.
   }
 
-  std::vector<std::vector<Item>> slots_{kSlots};  // The window modulo their number.
-  std::vector<std::vector<Item>> spare_;          // Empty; the one that was used last at the end.
+  static constexpr std::size_t kLeast = 8;
+  // The window modulo their number. What has nothing has no memory either.
+  std::vector<Items> slots_{kSlots};
+  std::vector<Items> spare_;  // Empty; the one that was used last at the end.
   std::array<std::uint64_t, kWords> occupied_{};
   std::priority_queue<Far> far_;
   std::uint64_t added_ = 0;

@@ -41,7 +41,9 @@ class Ring {
     }
     slots_[tail_++ & (capacity_ - 1)] = value;
   }
-  T pop() {
+  T pop() { return take(); }
+  // The same where it lies: until the next push.
+  T& take() {
     DCHECK(!empty(), "nothing to take from a ring");
     return slots_[head_++ & (capacity_ - 1)];
   }

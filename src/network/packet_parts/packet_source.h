@@ -26,7 +26,9 @@ class alignas(64) PacketSource {
   // `order` comes first: that of send() of the message.
   void wait(std::uint32_t connection, Picoseconds time, std::uint64_t order) {
     waiting_.push_back({.time = time, .order = order, .connection = connection});
-    std::push_heap(waiting_.begin(), waiting_.end(), later);
+    if (waiting_.size() > 1) [[unlikely]] {
+      std::push_heap(waiting_.begin(), waiting_.end(), later);
+    }
   }
   // `connection` may send at once, behind those that may already.
   void make_ready(std::uint32_t connection) { ready_.push(connection); }
@@ -56,6 +58,11 @@ class alignas(64) PacketSource {
   }
   // Takes it out.
   [[nodiscard]] std::uint32_t take(Picoseconds now) {
+    if (ready_.empty() && waiting_.size() == 1) [[likely]] {
+      const std::uint32_t connection = waiting_.back().connection;
+      waiting_.pop_back();
+      return connection;
+    }
     line_up(now);
     return ready_.pop();
   }
