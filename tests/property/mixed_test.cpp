@@ -77,7 +77,8 @@ MixedOptions choice_of(const MixedCase& drawn, std::uint32_t crowd) {
   }
   std::ranges::sort(keys);
   return {.is_chosen =
-              [keys](const ConnectionSpec& spec, const auto&) {
+              [keys](const NewConnection& connection) {
+                const ConnectionSpec& spec = connection.spec;
                 return std::ranges::binary_search(
                     keys, std::array{spec.source.value(), spec.target.value(), spec.flow_label});
               },
@@ -281,8 +282,8 @@ TEST_CASE("flows and packets together never have more than a link, but for 1/64 
     const Traffic traffic = random_traffic(fabric, random);
     Simulator simulator;
     Routing routing(fabric.topology, kTestRouting);
-    const MixedOptions half{.is_chosen = [](const ConnectionSpec& spec, const auto&) {
-      return (spec.source.value() + spec.flow_label) % 2 == 0;
+    const MixedOptions half{.is_chosen = [](const NewConnection& connection) {
+      return (connection.spec.source.value() + connection.spec.flow_label) % 2 == 0;
     }};
     PacketOptions packet = roce_options();
     if (seed % 2 == 0) {

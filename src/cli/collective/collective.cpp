@@ -21,6 +21,7 @@
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/plot.h"
 #include "collectives/run/bounds.h"
@@ -164,6 +165,9 @@ void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const Colle
     notes.push_back(fmt::format("{} at {}: packets: {}", algorithm, to_string(job.size),
                                 describe(result.network.packets)));
   }
+  for (const std::string& note : extra_notes(result.extras, result.network.packets)) {
+    notes.push_back(fmt::format("{} at {}: {}", algorithm, to_string(job.size), note));
+  }
   if (!result.bottleneck) {
     return;
   }
@@ -179,7 +183,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
                            const std::vector<PlainRun>& runs) {
   CollectiveReport report = empty_report(request, inputs);
   report.runtime = request.runtime.name();
-  report.fidelity = to_string(request.runtime.fidelity());
+  report.fidelity = request.runtime.engine_name();
   report.show_fingerprint = request.fingerprint;
   for (const PlainRun& run : runs) {
     report.rows.push_back(row_of(run, inputs));

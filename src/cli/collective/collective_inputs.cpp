@@ -376,7 +376,8 @@ CollectiveJob plain_job(const CollectiveRequest& request, const CollectiveInputs
           .piece = request.piece,
           .fidelity = request.runtime.fidelity(),
           .packet = request.packet.options,
-          .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+          .matrix = inputs.matrix ? &*inputs.matrix : nullptr,
+          .extras = request.runtime.extras};
 }
 
 std::string_view algorithm_name(const CollectiveJob& job) {

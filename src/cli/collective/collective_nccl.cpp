@@ -181,7 +181,8 @@ std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, 
   }
   nccl::EngineSettings engine{.fidelity = *request.runtime.engine,
                               .packet = request.packet.options,
-                              .keeps_counters = observed && request.packet.has_files()};
+                              .keeps_counters = observed && request.packet.has_files(),
+                              .extras = request.runtime.extras};
   if (!observed) {
     engine.packet.queue_times = false;
     engine.packet.sample_every = {};
@@ -276,6 +277,12 @@ CollectiveOutcome collected(const CollectiveRequest& request, std::vector<TimedR
       run.report.notes.push_back(
           fmt::format("{}: packets: {}", what, describe(timed.engine->network.packets)));
     }
+    if (timed.engine && timed.row.size == largest) {
+      for (const std::string& note :
+           extra_notes(timed.engine->extras, timed.engine->network.packets)) {
+        run.report.notes.push_back(fmt::format("{}: {}", what, note));
+      }
+    }
     std::vector<CollectiveRow>& shown = run.report.rows;
     if (shown.empty() || shown.back().size != timed.row.size) {
       first_of_size = shown.size();
@@ -360,7 +367,7 @@ void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, 
   if (!request.runtime.engine) {
     return;
   }
-  const std::string_view fidelity = to_string(*request.runtime.engine);
+  const std::string fidelity = request.runtime.engine_name();
   if (!several_nodes) {
     notes.push_back(fmt::format(
         "--fidelity {} did not influence the result: one node does not use the fabric", fidelity));
@@ -383,7 +390,7 @@ CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& i
   check_gpus_per_process(request.nccl->mode.gpus_per_process, inputs.cluster);
   CollectiveReport report = empty_report(request, inputs);
   report.runtime = request.runtime.name();
-  report.fidelity = request.runtime.engine ? to_string(*request.runtime.engine) : "ports";
+  report.fidelity = request.runtime.engine ? request.runtime.engine_name() : "ports";
   report.notes = std::move(inputs.notes);
   add_runtime_notes(request, report.notes);
   const std::vector<Prepared> prepared = prepare(request, inputs.cluster, report.notes);

@@ -8,6 +8,7 @@
 
 #include "cli/collective/groups_file.h"
 #include "cli/common/log.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/plot.h"
 #include "sim/config_error.h"
 
@@ -106,7 +107,7 @@ std::string_view algorithm_help() {
 
 // NCCL has neither barriers nor exchanges of any matrix, so that these are plain.
 Options collective_runtime() {
-  Options rows = runtime_options();
+  Options rows = runtime_options(HasMixed::Yes);
   rows.front().traits.other_if = "operation=barrier|alltoallv";
   rows.front().traits.other_choices = "plain";
   return rows;
@@ -114,7 +115,8 @@ Options collective_runtime() {
 
 // The variables of HCCL; refuses what its runs do not have.
 HcclEnvironment read_hccl(const OptionReader& reader) {
-  for (const char* const option : {"algo", "channels", "groups", "report", "counters", "samples"}) {
+  for (const char* const option : {"algo", "channels", "groups", "report", "counters", "samples",
+                                   "packets", "message-times"}) {
     if (reader.given(option)) {
       throw ConfigError(
           fmt::format("--{}: expected without --runtime hccl, found both{}", option,
@@ -143,7 +145,7 @@ Options collective_options() {
                 "those of a file with ranks, operation, size, algorithm, start",
                 {.role = Role::Input,
                  .excludes = "ranks matrix algo-file root against trace plot compare fingerprint "
-                             "report counters samples"}}},
+                             "report counters samples packets message-times"}}},
        size_options(kSized),
        Options{
            {"matrix",
@@ -190,9 +192,13 @@ Options collective_options() {
            {"fingerprint",
             "",
             "a column with a hash of every run",
-            {.needs = "fidelity=flow|analytical|packet"}}},
-       collective_runtime(), nccl_run_options(), report_options(), packet_options(),
-       output_options(), log_options()});
+            {.needs = "fidelity=flow|analytical|packet|mixed"}}},
+       collective_runtime(),
+       Options{packets_option("of mixed: device=NAME, link=A,B (what crosses it) or crowd=N (where "
+                              "so many share a link); names may be patterns; may be given again"),
+               message_times_option("fidelity=flow|packet|mixed")},
+       nccl_run_options(), report_options(), packet_options(HasMixed::Yes), output_options(),
+       log_options()});
 }
 
 CollectiveRequest read_collective_request(const OptionReader& reader) {

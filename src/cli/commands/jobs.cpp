@@ -51,7 +51,6 @@ struct JobsRequest {
   std::vector<JobRequest> jobs = {};
   int steps = 3;
   Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
-  bool is_mixed = false;
   FastForward fast_forward = FastForward::Off;
   std::size_t links = 5;
   Format format = Format::Table;
@@ -75,8 +74,7 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   JobsRequest request{
       .inputs = read_input_names(reader),
       .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
-      .fidelity = asks_for_mixed(reader) ? Fidelity::Packet : *read_engine(reader),
-      .is_mixed = asks_for_mixed(reader),
+      .fidelity = *read_engine(reader),
       .fast_forward = read_fast_forward(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
@@ -107,22 +105,12 @@ std::optional<ChosenConnections> traffic_of_job(const JobsRequest& request, cons
       chosen[cluster.gpus[rank++].value()] = is_of_job;
     }
   }
-  return [chosen = std::move(chosen)](const ConnectionSpec& connection,
-                                      std::span<const LinkId> /*path*/) {
-    return chosen[connection.source.value()];
+  return [chosen = std::move(chosen)](const NewConnection& connection) {
+    return chosen[connection.spec.source.value()];
   };
 }
 
 JobMix simulate(const OptionReader& reader, const JobsRequest& request, const Cluster& cluster) {
-  std::optional<MixedOptions> mixed;
-  if (request.is_mixed) {
-    const auto find = [&](const std::string& name) {
-      return traffic_of_job(request, cluster, name);
-    };
-    mixed = read_mixed_options(
-        reader, cluster.topology,
-        {.key = "job", .expected = "job=N with the text of a --job or its number", .find = find});
-  }
   const GpuRates rates = load_gpu_rates(std::nullopt);
   std::vector<JobInputs> loaded;
   for (const JobRequest& job : request.jobs) {
@@ -135,10 +123,16 @@ JobMix simulate(const OptionReader& reader, const JobsRequest& request, const Cl
                     .software = loaded[index].software,
                     .servers = request.jobs[index].servers});
   }
-  return run_job_mix(
-      cluster, jobs,
-      {.rates = rates, .fidelity = request.fidelity, .fast_forward = request.fast_forward},
-      request.steps, mixed ? &*mixed : nullptr);
+  const OwnChoice own{
+      .key = "job",
+      .expected = "job=N with the text of a --job or its number",
+      .find = [&](const std::string& name) { return traffic_of_job(request, cluster, name); }};
+  return run_job_mix(cluster, jobs,
+                     {.rates = rates,
+                      .fidelity = request.fidelity,
+                      .fast_forward = request.fast_forward,
+                      .extras = read_network_extras(reader, own)},
+                     request.steps);
 }
 
 Table table_of(const JobsRequest& request, const JobMix& mix) {
@@ -190,7 +184,7 @@ Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t max) {
 }
 
 Document document_of(const JobsRequest& request, const Cluster& cluster, const JobMix& mix) {
-  const std::string fidelity(request.is_mixed ? "mixed" : to_string(request.fidelity));
+  const std::string fidelity(mix.extras.mixed ? "mixed" : to_string(request.fidelity));
   Document document{.heading = {fmt::format(
                         "Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for "
                         "{:.4f} s",
@@ -205,10 +199,10 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
                           .table = std::move(links),
                           .title = "The fullest links of the fabric, all jobs together",
                           .shown = shown});
-  if (mix.mixed) {
-    document.notes.push_back(describe(*mix.mixed, mix.network.packets));
+  for (std::string& note : extra_notes(mix.extras, mix.network.packets)) {
+    document.notes.push_back(std::move(note));
   }
-  if (request.fast_forward != FastForward::Off || mix.mixed) {
+  if (request.fast_forward != FastForward::Off || mix.extras.mixed) {
     document.notes.push_back("packets: " + describe(mix.network.packets));
   }
   return document;
@@ -242,11 +236,10 @@ Command jobs_command() {
                     "NAME",
                     "flow (the default), packet, or mixed: packets for what --packets names",
                     {.choices = "flow|packet|mixed"}},
-                   {"packets",
-                    "WHICH",
-                    "of mixed: job=N (from 0), device=NAME, link=A,B (what crosses it) or crowd=N "
-                    "(where so many share a link); names may be patterns; may be given again",
-                    {.repeats = true, .needs = "fidelity=mixed"}},
+                   packets_option(
+                       "of mixed: job=N (from 0), device=NAME, link=A,B (what crosses it) or "
+                       "crowd=N (where so many share a link); names may be patterns; may be given "
+                       "again"),
                    fast_forward_option(),
                    {"links", "N",
                     "how many of the fullest links of the fabric are shown (default: 5)"}},

@@ -29,7 +29,6 @@
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
 #include "network/engines/make_network.h"
-#include "network/engines/mixed.h"
 #include "network/traffic/traffic_flows.h"
 #include "network/traffic/traffic_run.h"
 #include "network/traffic/traffic_spec.h"
@@ -65,7 +64,6 @@ struct TrafficRequest {
   std::vector<std::string> settings;  // Settings of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
   Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
-  bool is_mixed = false;
   PacketRequest packet;
   std::size_t links = 5;
   Format format = Format::Table;
@@ -81,8 +79,7 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   request.settings = reader.texts("set-traffic");
   check_keys("set-traffic", request.settings);
   request.seed = read_seed(reader);
-  request.is_mixed = asks_for_mixed(reader);
-  request.fidelity = request.is_mixed ? Fidelity::Packet : *read_engine(reader);
+  request.fidelity = *read_engine(reader);
   request.packet = read_packet_options(reader);
   read_failure_options(reader, request.packet);
   request.packet.options.threads = reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
@@ -203,20 +200,10 @@ std::optional<ChosenConnections> flows_of_group(const TrafficSpec& spec, const s
     keys.emplace_back(flow->source, flow->target, flow->label);
   }
   std::ranges::sort(keys);
-  return [keys = std::move(keys)](const ConnectionSpec& flow, std::span<const LinkId> /*path*/) {
+  return [keys = std::move(keys)](const NewConnection& connection) {
+    const ConnectionSpec& flow = connection.spec;
     return std::ranges::binary_search(keys, Key(flow.source, flow.target, flow.flow_label));
   };
-}
-
-std::unique_ptr<MixedNetwork> make_mixed(const OptionReader& reader, const TrafficRequest& request,
-                                         const TrafficSpec& spec, Simulator& simulator,
-                                         Routing& routing) {
-  const auto find = [&](const std::string& name) { return flows_of_group(spec, name); };
-  return std::make_unique<MixedNetwork>(
-      simulator, routing, request.packet.options,
-      read_mixed_options(
-          reader, routing.topology(),
-          {.key = "group", .expected = "group=NAME of a group of the file", .find = find}));
 }
 
 // Returns the settings of the cluster and of the traffic.
@@ -243,15 +230,12 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
 
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
-  const MixedNetwork* mixed = nullptr;
-  std::unique_ptr<Network> network;
-  if (request.is_mixed) {
-    auto engine = make_mixed(reader, request, spec, simulator, routing);
-    mixed = engine.get();
-    network = std::move(engine);
-  } else {
-    network = make_network(request.fidelity, simulator, routing, request.packet.options);
-  }
+  const std::unique_ptr<Network> network = make_network(
+      request.fidelity, simulator, routing, request.packet.options,
+      read_network_extras(
+          reader, {.key = "group",
+                   .expected = "group=NAME of a group of the file",
+                   .find = [&](const std::string& name) { return flows_of_group(spec, name); }}));
   const TrafficRun run = simulate(cluster, spec, simulator, *network);
   log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
             run.network.path_classes, run.network.solves);
@@ -266,8 +250,8 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .inputs = traffic_inputs(request, cluster),
                        .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);
-  if (mixed != nullptr) {
-    report.notes.push_back(describe(mixed->mixed_stats(), run.network.packets));
+  for (std::string& note : extra_notes(extra_results(*network), run.network.packets)) {
+    report.notes.push_back(std::move(note));
   }
   add_part_notes(cluster, request.inputs, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
@@ -308,11 +292,10 @@ Command traffic_command() {
                 "flow (the default), analytical (a lower bound), packet, or mixed: packets for "
                 "what --packets names, flows for all others",
                 {.choices = "flow|analytical|packet|mixed"}},
-               {"packets",
-                "WHICH",
-                "of mixed: group=NAME of FILE, device=NAME, link=A,B (what crosses it) or crowd=N "
-                "(where so many share a link); names may be patterns; may be given again",
-                {.repeats = true, .needs = "fidelity=mixed"}},
+               packets_option(
+                   "of mixed: group=NAME of FILE, device=NAME, link=A,B (what crosses it) or "
+                   "crowd=N (where so many share a link); names may be patterns; may be given "
+                   "again"),
                {"set-traffic", "KEY=VALUE",
                 "change a value of FILE, such as groups.0.load=0.8; may be given again", kRepeated},
                seed_option("of all random choices (default: those of FILE)"),

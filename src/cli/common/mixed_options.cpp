@@ -35,9 +35,8 @@ std::vector<bool> nodes_of(const Topology& topology, std::string_view pattern,
 
 ChosenConnections devices(const Topology& topology, const std::string& pattern,
                           const std::string& text) {
-  return [nodes = nodes_of(topology, pattern, text)](const ConnectionSpec& spec,
-                                                     std::span<const LinkId> /*path*/) {
-    return nodes[spec.source.value()] || nodes[spec.target.value()];
+  return [nodes = nodes_of(topology, pattern, text)](const NewConnection& connection) {
+    return nodes[connection.spec.source.value()] || nodes[connection.spec.target.value()];
   };
 }
 
@@ -62,10 +61,9 @@ ChosenConnections links(const Topology& topology, const std::string& ends,
   if (!is_any) {
     fail_option("packets", "two nodes with a link between them", text);
   }
-  return
-      [chosen = std::move(chosen)](const ConnectionSpec& /*spec*/, std::span<const LinkId> path) {
-        return std::ranges::any_of(path, [&](LinkId link) { return chosen[link.value()]; });
-      };
+  return [chosen = std::move(chosen)](const NewConnection& connection) {
+    return std::ranges::any_of(connection.path, [&](LinkId link) { return chosen[link.value()]; });
+  };
 }
 
 std::uint32_t crowd_of(const std::string& number, const std::string& text) {
@@ -76,20 +74,11 @@ std::uint32_t crowd_of(const std::string& number, const std::string& text) {
   return *crowd;
 }
 
-}  // namespace
-
-bool asks_for_mixed(const OptionReader& reader) {
-  return reader.word("fidelity") == "mixed";
-}
-
-MixedOptions read_mixed_options(const OptionReader& reader, const Topology& topology,
-                                const OwnChoice& own) {
-  if (!reader.given("packets")) {
-    throw ConfigError("--fidelity mixed: expected --packets WHICH beside it, found none");
-  }
+MixedOptions mixed_options(const std::vector<std::string>& texts, const OwnChoice& own,
+                           const Topology& topology) {
   MixedOptions options;
   std::vector<ChosenConnections> all;
-  for (const std::string& text : reader.texts("packets")) {
+  for (const std::string& text : texts) {
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::string key = text.substr(0, equals);
     const std::string value = text.substr(std::min(equals + 1, text.size()));
@@ -99,22 +88,73 @@ MixedOptions read_mixed_options(const OptionReader& reader, const Topology& topo
       all.push_back(devices(topology, value, text));
     } else if (key == "crowd") {
       options.crowd = crowd_of(value, text);
-    } else if (key == own.key) {
+    } else if (own.find && key == own.key) {
       auto chosen = own.find(value);
       if (!chosen) {
         fail_option("packets", own.expected, text);
       }
       all.push_back(std::move(*chosen));
     } else {
-      fail_option("packets", fmt::format("link=A,B, device=NAME, crowd=N or {}", own.expected),
+      fail_option("packets",
+                  own.find ? fmt::format("link=A,B, device=NAME, crowd=N or {}", own.expected)
+                           : "link=A,B, device=NAME or crowd=N",
                   text);
     }
   }
-  options.is_chosen = [all = std::move(all)](const ConnectionSpec& spec,
-                                             std::span<const LinkId> path) {
-    return std::ranges::any_of(all, [&](const ChosenConnections& one) { return one(spec, path); });
+  options.is_chosen = [all = std::move(all)](const NewConnection& connection) {
+    return std::ranges::any_of(all, [&](const ChosenConnections& one) { return one(connection); });
   };
   return options;
+}
+
+}  // namespace
+
+bool asks_for_mixed(const OptionReader& reader) {
+  return reader.word("fidelity") == "mixed";
+}
+
+Option packets_option(std::string_view help) {
+  return {"packets", "WHICH", help, {.repeats = true, .needs = "fidelity=mixed"}};
+}
+
+Option message_times_option(std::string_view needs) {
+  return {"message-times",
+          "",
+          "say how long messages took, from when they were sent to their last byte: half of them, "
+          "99 % and the longest",
+          {.needs = needs}};
+}
+
+NetworkExtras read_network_extras(const OptionReader& reader, OwnChoice own) {
+  NetworkExtras extras;
+  const auto has = [&](std::string_view name) { return reader.command().find(name) != nullptr; };
+  extras.times_messages = has("message-times") && reader.given("message-times");
+  if (!has("packets") || !asks_for_mixed(reader)) {
+    return extras;
+  }
+  if (!reader.given("packets")) {
+    throw ConfigError("--fidelity mixed: expected --packets WHICH beside it, found none");
+  }
+  extras.mixed = [texts = reader.texts("packets"), own = std::move(own)](const Topology& topology) {
+    return mixed_options(texts, own, topology);
+  };
+  return extras;
+}
+
+std::vector<std::string> extra_notes(const ExtraResults& extras, const PacketStats& packets) {
+  std::vector<std::string> notes;
+  if (extras.mixed) {
+    notes.push_back(describe(*extras.mixed, packets));
+  }
+  if (extras.messages) {
+    const MessageTimes& times = *extras.messages;
+    notes.push_back(fmt::format(
+        "messages: {}, of which half took at most {:.3f} us, 99 % at most {:.3f} us (both at most "
+        "0.1 % too high), the longest {:.3f} us",
+        times.messages, times.p50.microseconds(), times.p99.microseconds(),
+        times.max.microseconds()));
+  }
+  return notes;
 }
 
 std::string describe(const MixedStats& mixed, const PacketStats& packets) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --fidelity mixed and --packets: which messages run as packets, all others as flows.
+// --fidelity mixed and --packets: which messages run as packets, all others as flows; and
+// --message-times.
 #pragma once
 
 #include <functional>
@@ -9,29 +10,36 @@
 #include <vector>
 
 #include "cli/common/options.h"
-#include "network/engines/mixed_options.h"
-#include "topology/graph/topology.h"
+#include "network/engines/network_extras.h"
 
 namespace trainyard {
 
 using ChosenConnections = decltype(MixedOptions::is_chosen);
 
-// A command has a choice of its own beside links, devices and crowds: "group=NAME" of traffic.
+// A command may have a choice of its own beside links, devices and crowds: "group=NAME" of traffic.
 struct OwnChoice {
-  std::string_view key;
-  std::string_view expected;  // For errors: "group=NAME of the file".
-  // Returns nothing if there is none of that name.
-  std::function<std::optional<ChosenConnections>(const std::string& name)> find;
+  std::string_view key = {};
+  std::string_view expected = {};  // For errors: "group=NAME of the file".
+  // Returns nothing if there is none of that name. It may be called whenever a network is made.
+  std::function<std::optional<ChosenConnections>(const std::string& name)> find = {};
 };
 
 // Whether --fidelity is mixed.
 [[nodiscard]] bool asks_for_mixed(const OptionReader& reader);
 
-// Reads --packets. Throws ConfigError if it is missing, or names what is not there.
-[[nodiscard]] MixedOptions read_mixed_options(const OptionReader& reader, const Topology& topology,
-                                              const OwnChoice& own);
+// --packets; `help` says what it may choose.
+[[nodiscard]] Option packets_option(std::string_view help);
+// --message-times, of commands whose fidelity has messages that contend.
+[[nodiscard]] Option message_times_option(std::string_view needs);
 
-// "12 messages of 1.2 MB as packets, ...", for the notes of a result.
+// Reads --packets and --message-times, of commands that have them. What --packets names is looked
+// for when a network is made. Throws ConfigError.
+[[nodiscard]] NetworkExtras read_network_extras(const OptionReader& reader, OwnChoice own = {});
+
+// What the extras of a run say, for the notes of a result: "mixed: 12 messages ...", "messages:
+// ...".
+[[nodiscard]] std::vector<std::string> extra_notes(const ExtraResults& extras,
+                                                   const PacketStats& packets);
 [[nodiscard]] std::string describe(const MixedStats& mixed, const PacketStats& packets);
 
 }  // namespace trainyard

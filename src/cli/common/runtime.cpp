@@ -4,10 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "cli/common/common.h"
 #include "cli/common/inputs.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/packet_options.h"
 #include "collectives/hccl/hccl_choice.h"
 #include "nccl/machine/job_nodes.h"
@@ -22,7 +24,7 @@ constexpr std::string_view kLibraries = "runtime=nccl|rccl";
 }  // namespace
 
 std::string Runtime::engine_name() const {
-  return engine ? std::string(to_string(*engine)) : "";
+  return extras.mixed ? "mixed" : engine ? std::string(to_string(*engine)) : "";
 }
 
 std::string Runtime::library() const {
@@ -43,34 +45,41 @@ void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const
   tables.nccl_version = nccl.value_or(nccl::kNewestVersion);
   tables.shares_network = shares_network;
   tables.fast_forward = fast_forward;
+  tables.extras = extras;
 }
 
 Option nccl_version_option() {
   return {"nccl-version", "V", "the release of NCCL, from 2.4 to 2.30; 2.30.7 by default"};
 }
 
-Options runtime_options() {
+Options runtime_options(HasMixed has_mixed) {
+  const bool mixes = has_mixed == HasMixed::Yes;
   Option version = nccl_version_option();
   version.traits.needs = "runtime=nccl";
-  return {{"runtime",
-           "NAME",
-           "of collectives: nccl (the default), as NCCL chooses and runs them; rccl (that of AMD's "
-           "GPUs) and hccl (of Huawei's Ascend 910 and 910B), as these do; plain, links and "
-           "latencies only",
-           {.choices = "nccl|rccl|plain|hccl"}},
-          {"fidelity",
-           "NAME",
-           "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
-           "analytical or packet (slow); plain and hccl: flow (the default), analytical (a lower "
-           "bound) or packet",
-           {.choices = "ports|flow|analytical|packet",
-            .other_if = "runtime=plain|hccl",
-            .other_choices = "flow|analytical|packet"}},
-          version,
-          {"profile",
-           "FILE",
-           "nccl: constants of the event model, as trainyard calibrate writes them",
-           {.role = Role::Input, .needs = kLibraries}}};
+  return {
+      {"runtime",
+       "NAME",
+       "of collectives: nccl (the default), as NCCL chooses and runs them; rccl (that of AMD's "
+       "GPUs) and hccl (of Huawei's Ascend 910 and 910B), as these do; plain, links and "
+       "latencies only",
+       {.choices = "nccl|rccl|plain|hccl"}},
+      {"fidelity",
+       "NAME",
+       mixes ? "nccl: ports (the default), the event model's own, or an engine between nodes: "
+               "flow, analytical, packet (slow) or mixed (packets for what --packets names, "
+               "flows for the rest); plain and hccl: flow (the default), analytical (a lower "
+               "bound), packet or mixed (plain)"
+             : "nccl: ports (the default), the event model's own, or an engine between nodes: "
+               "flow, analytical or packet (slow); plain and hccl: flow (the default), "
+               "analytical (a lower bound) or packet",
+       {.choices = mixes ? "ports|flow|analytical|packet|mixed" : "ports|flow|analytical|packet",
+        .other_if = "runtime=plain|hccl",
+        .other_choices = mixes ? "flow|analytical|packet|mixed" : "flow|analytical|packet"}},
+      version,
+      {"profile",
+       "FILE",
+       "nccl: constants of the event model, as trainyard calibrate writes them",
+       {.role = Role::Input, .needs = kLibraries}}};
 }
 
 std::optional<Fidelity> read_engine(const OptionReader& reader) {
@@ -80,7 +89,7 @@ std::optional<Fidelity> read_engine(const OptionReader& reader) {
       return fidelity;
     }
   }
-  return std::nullopt;
+  return name == "mixed" ? std::optional(Fidelity::Packet) : std::nullopt;
 }
 
 nccl::Version read_nccl_version(const OptionReader& reader, std::vector<std::string>& notes) {
@@ -100,7 +109,13 @@ nccl::Version read_nccl_version(const OptionReader& reader, std::vector<std::str
   return version->known;
 }
 
-void check_sharing(const Runtime& runtime) {
+void check_sharing(const OptionReader& reader, const Runtime& runtime) {
+  if (runtime.extras.mixed && !runtime.shares_network &&
+      reader.command().find("traffic") != nullptr) {
+    throw ConfigError(
+        "--fidelity mixed: expected --method graph --runtime plain --traffic shared beside it, "
+        "found traffic alone");
+  }
   if (runtime.shares_network &&
       (runtime.nccl || runtime.hccl || runtime.engine == Fidelity::Analytical)) {
     throw ConfigError(fmt::format(
@@ -161,6 +176,32 @@ void assume_runtime(OptionReader& reader) {
   }
 }
 
+namespace {
+
+// What calls of steps are for (parallelism/walk/step_traffic.h).
+constexpr std::array<std::string_view, 5> kPurposes{"tensor", "context", "pipeline", "data",
+                                                    "expert"};
+
+// Chooses calls of a step by what they are for, where the command has steps on one network.
+OwnChoice calls_of_steps(const OptionReader& reader) {
+  if (reader.command().find("traffic") == nullptr) {
+    return {};
+  }
+  return {.key = "calls",
+          .expected = "calls=KIND with tensor, context, pipeline, data or expert",
+          .find = [](const std::string& name) -> std::optional<ChosenConnections> {
+            const auto* const purpose = std::ranges::find(kPurposes, name);
+            if (purpose == kPurposes.end()) {
+              return std::nullopt;
+            }
+            return [word = *purpose](const NewConnection& connection) {
+              return connection.purpose == word;
+            };
+          }};
+}
+
+}  // namespace
+
 Runtime read_runtime(const OptionReader& reader) {
   Runtime runtime{.nccl = {}};
   if (!reader.reason("runtime").empty()) {
@@ -173,9 +214,10 @@ Runtime read_runtime(const OptionReader& reader) {
     runtime.is_rccl = reader.word("runtime") == "rccl";
   }
   runtime.engine = read_engine(reader);
+  runtime.extras = read_network_extras(reader, calls_of_steps(reader));
   runtime.shares_network =
       reader.command().find("traffic") != nullptr && reader.word("traffic") == "shared";
-  check_sharing(runtime);
+  check_sharing(reader, runtime);
   if (runtime.shares_network && reader.command().find("fast-forward") != nullptr) {
     runtime.fast_forward = read_fast_forward(reader);
   }

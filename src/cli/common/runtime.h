@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/options.h"
+#include "cli/common/packet_options.h"
 #include "collectives/hccl/hccl_profile.h"
 #include "nccl/timing/profile.h"
 #include "nccl/types/types.h"
@@ -30,6 +31,7 @@ struct Runtime {
   std::optional<Fidelity> engine = {};
   bool shares_network = false;                  // All groups of a step are on one network at once.
   FastForward fast_forward = FastForward::Off;  // How packets run on that network.
+  NetworkExtras extras = {};                    // Of engines, where the command has them.
   std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
 
   // "nccl", "rccl", "hccl" or "plain".
@@ -38,7 +40,7 @@ struct Runtime {
   }
   // "NCCL 2.30.7" or "RCCL"; with `nccl`.
   [[nodiscard]] std::string library() const;
-  // "flow", ...; empty without an engine.
+  // "flow", ..., or "mixed"; empty without an engine.
   [[nodiscard]] std::string engine_name() const;
   // The engine of what is not NCCL's: flow, unless there is another.
   [[nodiscard]] Fidelity fidelity() const { return engine.value_or(Fidelity::Flow); }
@@ -49,8 +51,8 @@ struct Runtime {
 };
 
 // --runtime, --fidelity, --nccl-version, --profile.
-[[nodiscard]] Options runtime_options();
-// Throws ConfigError. Reads --traffic where the command has it.
+[[nodiscard]] Options runtime_options(HasMixed has_mixed = HasMixed::No);
+// Throws ConfigError. Reads --traffic, --packets and --message-times where the command has them.
 [[nodiscard]] Runtime read_runtime(const OptionReader& reader);
 
 // Where no option says otherwise: the library of the cluster's GPUs, or plain where it is not
@@ -58,8 +60,9 @@ struct Runtime {
 // left to who builds it.
 void assume_runtime(OptionReader& reader);
 
-// Refuses traffic on one network of what does not share one. Throws ConfigError.
-void check_sharing(const Runtime& runtime);
+// Refuses traffic on one network of what does not share one, and packets beside flows where traffic
+// could be on one network and is not. Throws ConfigError.
+void check_sharing(const OptionReader& reader, const Runtime& runtime);
 
 // --nccl-version of commands that have NCCL alone.
 [[nodiscard]] Option nccl_version_option();
@@ -67,7 +70,7 @@ void check_sharing(const Runtime& runtime);
 [[nodiscard]] nccl::Version read_nccl_version(const OptionReader& reader,
                                               std::vector<std::string>& notes);
 
-// Reads --fidelity. Returns nothing for "ports".
+// Reads --fidelity. Returns nothing for "ports", and packets for "mixed".
 [[nodiscard]] std::optional<Fidelity> read_engine(const OptionReader& reader);
 
 }  // namespace trainyard

@@ -15,6 +15,7 @@
 #include "cli/common/effects.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/step/step_convolutional.h"
@@ -109,9 +110,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
                         ? "collectives run as plain rings, all groups at once on one network"
                         : collectives_note(request, run));
   }
-  if (run.packets && request.runtime.fast_forward != FastForward::Off) {
-    notes.push_back("packets: " + describe(*run.packets));
-  }
+  add_network_notes(request, run.packets, run.extras, notes);
   if (const auto note = request.runtime.shares_network ? std::nullopt : sharing_note(run)) {
     notes.push_back(*note);
   }
@@ -294,7 +293,7 @@ Command step_command() {
                 {.role = Role::Input, .synonyms = "job"}},
                model_option(),
                estimates_option()},
-           imported_options(), runtime_options(),
+           imported_options(), runtime_options(HasMixed::Yes),
            Options{{"gpu-rates", "FILE", "rates of kernels, as trainyard calibrate writes them",
                     kInput},
                    {"method",
@@ -309,6 +308,11 @@ Command step_command() {
                     "every rank is simulated, with all traffic on one network",
                     {.choices = "alone|shared"}},
                    fast_forward,
+                   packets_option("of mixed: calls=KIND (tensor, context, pipeline, data or "
+                                  "expert), device=NAME, link=A,B (what crosses it) or crowd=N "
+                                  "(where so many share a link); names may be patterns; may be "
+                                  "given again"),
+                   message_times_option("traffic=shared"),
                    {"trace", "FILE", "with graph: the time line, for Perfetto or chrome://tracing",
                     kResult}},
            cost_options(),

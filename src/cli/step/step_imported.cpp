@@ -61,10 +61,11 @@ Runtime read_runtime_of(const OptionReader& reader, ImportedFormat format) {
     throw ConfigError("--profile: expected collectives, whose times it has, found a goal file");
   }
   Runtime runtime{.nccl = {}, .engine = read_engine(reader).value_or(Fidelity::Flow)};
+  runtime.extras = read_network_extras(reader);
   const bool is_analytical = runtime.engine == Fidelity::Analytical;
   runtime.shares_network =
       reader.given("traffic") ? reader.word("traffic") == "shared" : !is_analytical;
-  check_sharing(runtime);
+  check_sharing(reader, runtime);
   runtime.fast_forward = read_fast_forward(reader);
   return runtime;
 }
@@ -83,6 +84,8 @@ StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
                     "whose collectives are planned as NCCL {}",
                     to_string(format), to_string(nccl::kNewestVersion)));
   }
+  refuse_calls(reader,
+               fmt::format("a {} file, whose calls are of no such kind", to_string(format)));
   StepRequest request{.inputs = read_input_names(reader),
                       .runtime = read_runtime_of(reader, format),
                       .compute_ppm = compute_ppm_of(reader),
@@ -181,9 +184,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const GraphedRun& 
   }
   if (request.runtime.shares_network) {
     notes.emplace_back("all traffic at once on one network");
-    if (run.packets && request.runtime.fast_forward != FastForward::Off) {
-      notes.push_back("packets: " + describe(*run.packets));
-    }
+    add_network_notes(request, run.packets, run.extras, notes);
   } else {
     notes.push_back(fmt::format(
         "collectives and messages each alone on the cluster{}: {} of {} simulated, the others are "

@@ -12,6 +12,8 @@
 #include "calibration/training/step_intervals.h"
 #include "cli/common/common.h"
 #include "cli/common/long_run_display.h"
+#include "cli/common/mixed_options.h"
+#include "cli/common/packet_options.h"
 #include "parallelism/graph/graph_link_traffic.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "report/formats/output.h"
@@ -88,6 +90,14 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
   return request;
 }
 
+void refuse_calls(const OptionReader& reader, std::string_view what) {
+  for (const std::string& text : reader.texts("packets")) {
+    if (text.starts_with("calls=")) {
+      fail_option("packets", fmt::format("link=A,B, device=NAME or crowd=N for {}", what), text);
+    }
+  }
+}
+
 StepRequest read_graph_request(const OptionReader& reader, std::string_view what) {
   for (const std::string_view name : {"model", "memory", "costs", "prices"}) {
     if (reader.given(name)) {
@@ -96,6 +106,7 @@ StepRequest read_graph_request(const OptionReader& reader, std::string_view what
     }
   }
   refuse_closed_forms(reader, what);
+  refuse_calls(reader, fmt::format("{}, whose calls are of no such kind", what));
   return read_step_request(reader, StepMethod::Graph);
 }
 
@@ -121,6 +132,7 @@ std::vector<std::string> graph_notes(const StepRequest& request, const LoweredRu
   std::vector<std::string> notes;
   if (request.runtime.shares_network) {
     notes.emplace_back("collectives run as plain rings, all at once on one network");
+    add_network_notes(request, run.packets, run.extras, notes);
   } else if (run.calls > 0) {
     notes.push_back(
         fmt::format("collectives run {}, each alone: {} of {} simulated, the others are equal ones",
@@ -136,6 +148,16 @@ std::vector<std::string> graph_notes(const StepRequest& request, const LoweredRu
                                 fmt::join(run.beyond_profile, "; ")));
   }
   return notes;
+}
+
+void add_network_notes(const StepRequest& request, const std::optional<PacketStats>& packets,
+                       const ExtraResults& extras, std::vector<std::string>& notes) {
+  if (packets && (request.runtime.fast_forward != FastForward::Off || extras.mixed)) {
+    notes.push_back("packets: " + describe(*packets));
+  }
+  for (std::string& note : extra_notes(extras, packets.value_or(PacketStats()))) {
+    notes.push_back(std::move(note));
+  }
 }
 
 StepRun run_step_inputs(const StepRequest& request, const Inputs& inputs) {

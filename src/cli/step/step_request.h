@@ -56,6 +56,9 @@ struct StepRequest {
 // Refuses --method closed-forms for `what`, which has none.
 void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 
+// Refuses --packets calls=KIND for `what`, whose calls have no kinds.
+void refuse_calls(const OptionReader& reader, std::string_view what);
+
 // Reads that of `what`, which has no closed forms, so that what needs a graph needs no --method.
 [[nodiscard]] StepRequest read_graph_request(const OptionReader& reader, std::string_view what);
 // Whether --workload is of that kind; false for what cannot be found or read.
@@ -63,6 +66,10 @@ void refuse_closed_forms(const OptionReader& reader, std::string_view what);
 // How collectives ran, what made the step longer than usual, and what is beyond the profile.
 [[nodiscard]] std::vector<std::string> graph_notes(const StepRequest& request,
                                                    const LoweredRun& run);
+
+// Notes how packets fared where they were not simulated as usual, and what was asked of the network.
+void add_network_notes(const StepRequest& request, const std::optional<PacketStats>& packets,
+                       const ExtraResults& extras, std::vector<std::string>& notes);
 
 // Returns the settings of a run from the request. `rates` and `profile` must outlive the result.
 [[nodiscard]] StepTables step_tables(const StepRequest& request, const GpuRates& rates,

@@ -135,7 +135,7 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
                               const Schedule& schedule, std::span<const NodeId> nodes,
                               TransferProgress* progress) {
   Simulator simulator;
-  const auto network = make_network(job.fidelity, simulator, routing, job.packet);
+  const auto network = make_network(job.fidelity, simulator, routing, job.packet, job.extras);
   std::optional<CountedNetwork> counted;
   if (progress != nullptr) {
     counted.emplace(*network, *progress);
@@ -148,7 +148,8 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   CollectiveResult result{.channels = schedule.shape().channels,
                           .fingerprint = simulator.fingerprint(),
                           .network = network->stats(),
-                          .complaint = network->complaint()};
+                          .complaint = network->complaint(),
+                          .extras = extra_results(*network)};
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();
     result.samples = network->samples();
@@ -273,7 +274,7 @@ SharedRun run_together(const Cluster& cluster, std::span<const CommunicatorJob> 
   const CollectiveJob& first = jobs.front().job;
   Routing routing(cluster.topology, cluster.routing);
   Simulator simulator;
-  const auto network = make_network(first.fidelity, simulator, routing, first.packet);
+  const auto network = make_network(first.fidelity, simulator, routing, first.packet, first.extras);
   Cluster group = cluster;
   std::vector<std::unique_ptr<LateExecutor>> executors;
   for (const CommunicatorJob& each : jobs) {

@@ -11,6 +11,7 @@
 
 #include "collectives/algorithms/algorithms.h"
 #include "network/contract/network.h"
+#include "network/engines/network_extras.h"
 #include "network/packet/packet_options.h"
 #include "sim/trace.h"
 #include "topology/cluster/cluster.h"
@@ -34,6 +35,7 @@ struct CollectiveJob {
   bool keeps_counters = false;  // Port counters, for the result; and samples, if `packet` has them.
   // Instead of `algorithm`: a schedule of as many ranks as the cluster has, without relays.
   const Schedule* schedule = nullptr;
+  NetworkExtras extras = {};
 };
 
 // The link that was busy for the largest share of the time.
@@ -55,6 +57,7 @@ struct CollectiveResult {
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
   std::vector<LinkUse> link_use = {};  // The load of each link that carried anything.
+  ExtraResults extras = {};
 };
 
 // How far runs are, for whoever waits for them: written while they run, read by another thread.

@@ -108,7 +108,7 @@ SimTime replay_over(const EngineSettings& settings, Routing& routing, const Repl
                     EngineOutcome& outcome) {
   Simulator simulator;
   const std::unique_ptr<Network> engine =
-      make_network(settings.fidelity, simulator, routing, settings.packet);
+      make_network(settings.fidelity, simulator, routing, settings.packet, settings.extras);
   EngineDriver driver(simulator, *engine, network);
   ReplayCore<EngineDriver> core(driver, network, lanes, max_units);
   driver.run(core);
@@ -117,6 +117,7 @@ SimTime replay_over(const EngineSettings& settings, Routing& routing, const Repl
   const NetworkStats stats = engine->stats();
   if (stats.messages >= outcome.network.messages) {
     outcome.network = stats;
+    outcome.extras = extra_results(*engine);
     if (settings.keeps_counters) {
       outcome.port_counters = engine->port_counters();
       outcome.samples = engine->samples();

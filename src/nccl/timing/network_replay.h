@@ -18,6 +18,7 @@
 
 #include "nccl/timing/replay.h"
 #include "network/contract/network.h"
+#include "network/engines/network_extras.h"
 #include "network/packet/packet_options.h"
 
 namespace trainyard::nccl {
@@ -27,10 +28,11 @@ struct EngineSettings {
   Fidelity fidelity = Fidelity::Flow;
   PacketOptions packet = roce_options();  // For Fidelity::Packet.
   bool keeps_counters = false;            // Keeps counters of ports, for the outcome; and samples.
+  NetworkExtras extras = {};
 };
 
-// The report of the engine on all runs so far; statistics, counters and samples of the longest
-// alone.
+// The report of the engine on all runs so far; statistics, counters, samples and extras of the
+// longest alone.
 struct EngineOutcome {
   std::uint64_t fingerprint = 0;
   NetworkStats network = {};
@@ -38,6 +40,7 @@ struct EngineOutcome {
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
+  ExtraResults extras = {};
 };
 
 // Runs replay() over an engine of its own. The outcome grows. Zero where there is a complaint.

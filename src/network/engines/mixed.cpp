@@ -83,7 +83,8 @@ ConnectionId MixedNetwork::connect(const ConnectionSpec& spec) {
   Connection connection{.spec = spec, .path = {}};
   route_connection(routing_, spec, spec.path, connection.path);
   connection.is_chosen =
-      !connection.path.empty() && options_.is_chosen && options_.is_chosen(spec, connection.path);
+      !connection.path.empty() && options_.is_chosen &&
+      options_.is_chosen({.spec = spec, .path = connection.path, .purpose = purpose_});
   const auto index = static_cast<std::uint32_t>(connections_.size());
   connections_.push_back(std::move(connection));
   return ConnectionId(index);

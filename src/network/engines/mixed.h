@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "network/contract/network.h"
@@ -37,6 +38,8 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   MixedNetwork(Simulator& simulator, Routing& routing, const PacketOptions& packet,
                MixedOptions mixed);
 
+  // What connections are for that are made from now on (NewConnection::purpose).
+  void set_purpose(std::string_view purpose) { purpose_ = purpose; }
   ConnectionId connect(const ConnectionSpec& spec) override;
   void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
   [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
@@ -107,6 +110,7 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   Routing& routing_;
   MixedOptions options_;
   bool sends_again_;
+  std::string purpose_;
   FlowNetwork flows_;
   PacketNetwork packets_;
   std::vector<Connection> connections_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 
 #include "network/contract/network.h"
 #include "sim/ids.h"
@@ -13,9 +14,17 @@
 
 namespace trainyard {
 
+// A connection that is made.
+struct NewConnection {
+  const ConnectionSpec& spec;
+  std::span<const LinkId> path;
+  // Kind of calls that it is for, such as "data", where a step says so (graph_network.h).
+  std::string_view purpose = {};
+};
+
 struct MixedOptions {
-  // Whether the connection over these links runs as packets whatever else happens.
-  std::function<bool(const ConnectionSpec&, std::span<const LinkId>)> is_chosen = {};
+  // Whether the connection runs as packets whatever else happens.
+  std::function<bool(const NewConnection&)> is_chosen = {};
   // A message runs as packets, too, where at the instant at which it is sent a link of its path has
   // so many connections with messages under way, itself included. 0: none does.
   std::uint32_t crowd = 0;

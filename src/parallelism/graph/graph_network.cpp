@@ -7,21 +7,24 @@
 #include "collectives/run/run.h"
 #include "network/engines/make_network.h"
 #include "network/engines/mixed.h"
+#include "parallelism/walk/group_names.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/check.h"
 
 namespace trainyard {
 
 SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity,
-                             const PacketOptions& packet)
+                             const PacketOptions& packet, const NetworkExtras& extras)
     : routing(cluster.topology, cluster.routing),
-      engine(make_network(fidelity, simulator, routing, packet)) {
+      engine(make_network(fidelity, simulator, routing, packet, extras)) {
   CHECK(fidelity != Fidelity::Analytical, "an engine in which messages contend");
 }
 
-SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster,
-                             const PacketOptions& packet, const MixedOptions& mixed)
-    : routing(cluster.topology, cluster.routing),
-      engine(std::make_unique<MixedNetwork>(simulator, routing, packet, mixed)) {}
+void SharedNetwork::set_purpose(std::string_view purpose) {
+  if (MixedNetwork* const mixed = mixed_network(*engine)) {
+    mixed->set_purpose(purpose);
+  }
+}
 
 NetworkTraffic::NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network)
     : EventHandler(simulator),
@@ -49,6 +52,7 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
   if (unused != known.end()) {
     return *unused;
   }
+  network_.set_purpose(purpose_of_communicator(communicator.name));
   keep_ranks(whole_.gpus, communicator.ranks, group_);
   const Algorithm algorithm = default_algorithm(call.operation);
   const Bytes size =
@@ -90,6 +94,7 @@ void NetworkTraffic::start_message(int from, int to, Bytes size, EventHandler& d
   auto found = connections_.find({from, to});
   if (found == connections_.end()) {
     const auto gpu = [&](int rank) { return whole_.gpus[static_cast<std::size_t>(rank)]; };
+    network_.set_purpose(purpose_of(RankGroupKind::Pipeline));
     const ConnectionId connection =
         network_.engine->connect({.source = gpu(from), .target = gpu(to), .flow_label = 0});
     found = connections_.emplace(std::make_pair(from, to), connection).first;

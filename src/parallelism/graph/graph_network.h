@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@
 #include "collectives/placement/placement.h"
 #include "collectives/run/executor.h"
 #include "network/contract/network.h"
-#include "network/engines/mixed_options.h"
+#include "network/engines/network_extras.h"
 #include "network/packet/packet_options.h"
 #include "parallelism/graph/graph_traffic.h"
 #include "sim/simulator.h"
@@ -29,12 +30,12 @@ namespace trainyard {
 
 // The network of a cluster, for the traffic of one graph or of several at once.
 struct SharedNetwork {
-  // Does not take Fidelity::Analytical. The arguments must outlive this.
+  // Does not take Fidelity::Analytical. The first two must outlive this.
   SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity,
-                const PacketOptions& packet = roce_options());
-  // Some messages run as packets, the others as flows.
-  SharedNetwork(Simulator& simulator, const Cluster& cluster, const PacketOptions& packet,
-                const MixedOptions& mixed);
+                const PacketOptions& packet = roce_options(), const NetworkExtras& extras = {});
+
+  // What connections are for that are made from now on: "tensor", "data", ... (group_names.h).
+  void set_purpose(std::string_view purpose);
 
   Routing routing;
   std::unique_ptr<Network> engine;

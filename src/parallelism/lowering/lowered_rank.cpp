@@ -4,24 +4,14 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <iterator>
 #include <numeric>
 
+#include "parallelism/walk/group_names.h"
 #include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
-namespace {
-
-std::string_view group_name(RankGroupKind kind) {
-  constexpr std::array<std::string_view, 10> kNames{
-      "tensor",  "context", "pipeline",      "gradient",        "shard",
-      "replica", "expert",  "expert tensor", "expert gradient", "ends"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-}  // namespace
 
 // Does what expert_domains() does for the first rank of the group, for any of them.
 std::vector<int> PlanCommunicators::part_of(const std::vector<int>& group, int rank,
@@ -63,8 +53,8 @@ CommunicatorId PlanCommunicators::of(RankGroupKind kind, int rank, ExpertPath pa
     if (timed_as.size() != ranks.size()) {
       timed_as.clear();  // Domains of other sizes.
     }
-    const CommunicatorId id = graph_.add_communicator(
-        fmt::format("{} {}", group_name(kind), ranks.front()), ranks, std::move(timed_as));
+    const CommunicatorId id =
+        graph_.add_communicator(communicator_name(kind, ranks.front()), ranks, std::move(timed_as));
     found = of_ranks_.emplace(std::make_tuple(kind, path, std::move(ranks)), id).first;
   }
   of_rank_.emplace(std::make_tuple(kind, path, rank), found->second);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "network/engines/make_network.h"
 #include "parallelism/graph/graph_blame.h"
 #include "parallelism/graph/graph_network.h"
 #include "sim/config_error.h"
@@ -65,12 +66,13 @@ void GraphOnCluster::with_traffic(const std::function<void(Simulator&, GraphTraf
   }
   PacketOptions packet = roce_options();
   packet.fast_forward = tables_.fast_forward;
-  SharedNetwork network(simulator, cluster_, tables_.fidelity, packet);
+  SharedNetwork network(simulator, cluster_, tables_.fidelity, packet, tables_.extras);
   NetworkTraffic traffic(simulator, cluster_, network);
   use(simulator, traffic);
   if (tables_.fidelity == Fidelity::Packet) {
     packets_ = network.engine->stats().packets;
   }
+  extras_ = extra_results(*network.engine);
 }
 
 GraphedRun GraphOnCluster::run(const OperationGraph& graph, const GraphRunOptions& options,
@@ -85,6 +87,7 @@ GraphedRun GraphOnCluster::run(const OperationGraph& graph, const GraphRunOption
   run.calls = times_->calls();
   run.simulated = times_->simulated();
   run.packets = packets_;
+  run.extras = extras_;
   run.beyond_profile.assign(times_->beyond_profile().begin(), times_->beyond_profile().end());
   return run;
 }

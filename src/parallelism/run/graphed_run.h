@@ -13,6 +13,7 @@
 #include "collectives/hccl/hccl_profile.h"
 #include "nccl/timing/profile.h"
 #include "network/contract/network.h"
+#include "network/engines/network_extras.h"
 #include "network/packet/packet_options.h"
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/graph/graph_jitter.h"
@@ -61,7 +62,8 @@ struct StepTables {
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
   // `nccl`. With at most kMaxUnfoldedRanks.
   bool shares_network = false;
-  FastForward fast_forward = FastForward::Off;  // How packets run on that network.
+  FastForward fast_forward = FastForward::Off;  // How packets run on that network,
+  NetworkExtras extras = {};                    // and what else is asked of it.
   nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
 };
 
@@ -75,6 +77,7 @@ struct GraphedRun {
   std::size_t calls = 0;
   std::size_t simulated = 0;
   std::optional<PacketStats> packets = {};  // Counts of packets on one network.
+  ExtraResults extras = {};                 // Of that network.
   // Names what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
 };
@@ -115,12 +118,14 @@ class GraphOnCluster {
   [[nodiscard]] ClusterTimes& times() { return *times_; }
   // Returns the counts of the last traffic on one network, if it was of packets.
   [[nodiscard]] const std::optional<PacketStats>& packets() const { return packets_; }
+  [[nodiscard]] const ExtraResults& extras() const { return extras_; }
 
  private:
   const Cluster& cluster_;
   const StepTables& tables_;
   std::optional<ClusterTimes> times_;
   std::optional<PacketStats> packets_;
+  ExtraResults extras_;
 };
 
 }  // namespace trainyard

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <utility>
 
-#include "network/engines/mixed.h"
+#include "network/engines/make_network.h"
 #include "parallelism/graph/graph_jobs.h"
 #include "parallelism/graph/graph_network.h"
 #include "parallelism/lowering/graph_lowering.h"
@@ -89,10 +89,8 @@ struct PlacedJob {
 // Jobs side by side on one network.
 class Bench {
  public:
-  Bench(const Cluster& cluster, const StepTables& tables, const MixedOptions* mixed)
-      : network_(mixed != nullptr
-                     ? SharedNetwork(simulator_, cluster, packets_of(tables), *mixed)
-                     : SharedNetwork(simulator_, cluster, tables.fidelity, packets_of(tables))) {}
+  Bench(const Cluster& cluster, const StepTables& tables)
+      : network_(simulator_, cluster, tables.fidelity, packets_of(tables), tables.extras) {}
 
   void add(const std::string& name, const PlacedJob& job) {
     traffic_.push_back(std::make_unique<NetworkTraffic>(simulator_, job.part, network_));
@@ -105,10 +103,7 @@ class Bench {
   [[nodiscard]] SimTime time() const { return simulator_.now(); }
   [[nodiscard]] std::vector<LinkUse> link_use() const { return network_.engine->link_use(); }
   [[nodiscard]] NetworkStats stats() const { return network_.engine->stats(); }
-  [[nodiscard]] std::optional<MixedStats> mixed() const {
-    const auto* const engine = dynamic_cast<const MixedNetwork*>(network_.engine.get());
-    return engine != nullptr ? std::optional(engine->mixed_stats()) : std::nullopt;
-  }
+  [[nodiscard]] ExtraResults extras() const { return extra_results(*network_.engine); }
 
  private:
   static PacketOptions packets_of(const StepTables& tables) {
@@ -142,7 +137,7 @@ double MixedJobTimes::slowdown() const {
 }
 
 JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs, const StepTables& tables,
-                   int steps, const MixedOptions* mixed) {
+                   int steps) {
   CHECK(tables.fidelity != Fidelity::Analytical, "an engine in which jobs contend");
   const std::vector<std::vector<int>> ranks = ranks_of(cluster, jobs);
   const std::size_t used = std::accumulate(
@@ -154,11 +149,11 @@ JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs, const
   }
   JobMix mix;
   std::vector<std::unique_ptr<PlacedJob>> placed;
-  Bench together(cluster, tables, mixed);
+  Bench together(cluster, tables);
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     const MixedJob& job = jobs[index];
     placed.push_back(std::make_unique<PlacedJob>(cluster, ranks[index], job, tables));
-    Bench single(cluster, tables, mixed);
+    Bench single(cluster, tables);
     single.add(job.name, *placed.back());
     mix.jobs.push_back({.gpus = placed.back()->gpus(), .alone = single.run(1).front().front()});
     together.add(job.name, *placed.back());
@@ -170,7 +165,7 @@ JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs, const
   mix.time = together.time();
   mix.link_use = together.link_use();
   mix.network = together.stats();
-  mix.mixed = together.mixed();
+  mix.extras = together.extras();
   return mix;
 }
 

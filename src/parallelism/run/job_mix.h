@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "network/contract/network.h"
-#include "network/engines/mixed_options.h"
+#include "network/engines/network_extras.h"
 #include "parallelism/run/step_run.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
@@ -43,7 +43,7 @@ struct JobMix {
   SimTime time;                   // From the beginning to the end of the last step.
   std::vector<LinkUse> link_use;  // In that time.
   NetworkStats network = {};
-  std::optional<MixedStats> mixed = {};  // With jobs that run as packets beside flows.
+  ExtraResults extras = {};
 };
 
 // Every job begins at once and repeats its step until all have done `steps` (graph_jobs.h). Traffic
@@ -51,12 +51,9 @@ struct JobMix {
 // `method` and what belongs to one step are not used. The times hold neither the constant time of a
 // step nor the spread of ranks.
 //
-// With `mixed`, which knows GPUs of the cluster, only what it chooses runs as packets.
-//
 // Throws ConfigError for servers that are not there or belong to two jobs, more than
 // kMaxUnfoldedRanks GPUs, and as run_workload().
 [[nodiscard]] JobMix run_job_mix(const Cluster& cluster, std::span<const MixedJob> jobs,
-                                 const StepTables& tables, int steps,
-                                 const MixedOptions* mixed = nullptr);
+                                 const StepTables& tables, int steps);
 
 }  // namespace trainyard

@@ -122,6 +122,11 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
         "parameter servers: expected --method graph --runtime plain --traffic shared, without a "
         "slow rank, as messages meet at servers, found another way");
   }
+  if (tables.extras.mixed || tables.extras.times_messages) {
+    throw ConfigError(
+        fmt::format("{}: expected a step without parameter servers, found one with them",
+                    tables.extras.mixed ? "--fidelity mixed" : "--message-times"));
+  }
   const ServerPlaces places = server_places(cluster, *workload.plan.servers);
   check_unfolded(places.workers.gpus.size(), "parameter servers");
   StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
@@ -182,6 +187,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
   run.calls = times.calls();
   run.simulated = times.simulated();
   run.packets = runner.packets();
+  run.extras = runner.extras();
   run.min_share = times.min_share();
   run.beyond_profile.assign(times.beyond_profile().begin(), times.beyond_profile().end());
   return run;

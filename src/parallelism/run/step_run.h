@@ -39,6 +39,7 @@ struct StepRun {
   std::size_t calls = 0;
   std::size_t simulated = 0;
   std::optional<PacketStats> packets = {};  // Counts of packets on one network.
+  ExtraResults extras = {};                 // Of that network.
   // The least share of its rate that a group, or a message between stages, has beside those of its
   // kind.
   double min_share = 1.0;

@@ -26,8 +26,8 @@ constexpr Bytes kMillisecond{12'500'000};
 
 // Connections that begin at host 0 run as packets.
 MixedOptions packets_from(const TestFabric& fabric, std::size_t host = 0) {
-  return {.is_chosen = [node = fabric.hosts[host]](const ConnectionSpec& spec, const auto&) {
-    return spec.source == node;
+  return {.is_chosen = [node = fabric.hosts[host]](const NewConnection& connection) {
+    return connection.spec.source == node;
   }};
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("what runs as flows alone, or as packets alone, takes what its engine 
   for (const Woken& event : play(simulator, packets, fabric, traffic)) {
     expected[event.token] = event.time.microseconds();
   }
-  const MixedOptions all{.is_chosen = [](const ConnectionSpec&, const auto&) { return true; }};
+  const MixedOptions all{.is_chosen = [](const NewConnection&) { return true; }};
   REQUIRE(arrivals(fabric, traffic, all) == expected);
 
   const MessagesRun flows = run_traffic(fabric, traffic, Fidelity::Flow);

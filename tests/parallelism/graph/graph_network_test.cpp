@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "network/engines/make_network.h"
 #include "parallelism/graph/graph_runner.h"
 #include "parallelism/lowering/step_graph.h"
 #include "parallelism/model/rank_groups.h"
@@ -222,6 +223,42 @@ TEST_CASE("what kinds of traffic take from each other is little of a step", "[gr
       REQUIRE(all / by_kind == Approx(1.0).epsilon(0.03));
     }
   }
+}
+
+TEST_CASE("calls run as packets by what they are for, messages as those of pipelines",
+          "[graph_network]") {
+  const Cluster cluster = two_servers();
+  OperationGraph graph(static_cast<int>(cluster.gpus.size()));
+  const CommunicatorId tensor = graph.add_communicator("tensor 0", {0, 1});
+  const CommunicatorId data = graph.add_communicator("gradient 0", {0, 8});
+  for (const CommunicatorId group : {tensor, data}) {
+    for (const int rank : {0, group == tensor ? 1 : 8}) {
+      graph.add_collective(
+          graph.add_stream(rank, group == tensor ? "tensor" : "data"), "call", StepPart::Data,
+          {.communicator = group, .operation = Operation::AllReduce, .size = 1_MiB});
+    }
+  }
+  graph.add_send(graph.add_stream(2, "send"), "activations", StepPart::Pipeline,
+                 {.peer = 10, .size = 3_MiB});
+  graph.add_receive(graph.add_stream(10, "receive"), "activations", StepPart::Pipeline,
+                    {.peer = 2, .size = 3_MiB});
+  check(graph, "test");
+  const auto packets_of = [&](std::string_view purpose) {
+    Simulator simulator;
+    const NetworkExtras extras{.mixed = [&](const Topology&) {
+      return MixedOptions{.is_chosen = [&](const NewConnection& connection) {
+        return connection.purpose == purpose;
+      }};
+    }};
+    SharedNetwork network(simulator, cluster, Fidelity::Packet, roce_options(), extras);
+    NetworkTraffic traffic(simulator, cluster, network);
+    (void)run_graph(simulator, graph, traffic);
+    return extra_results(*network.engine).mixed->packet_bytes;
+  };
+  REQUIRE(packets_of("tensor") == 2_MiB);  // 2 (n - 1) / n of it for each of two ranks.
+  REQUIRE(packets_of("data") == 2_MiB);
+  REQUIRE(packets_of("pipeline") == 3_MiB);
+  REQUIRE(packets_of("expert") == 0_B);
 }
 
 }  // namespace trainyard
