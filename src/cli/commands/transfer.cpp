@@ -263,14 +263,14 @@ Table verb_table(const std::vector<VerbRow>& rows) {
 }
 
 std::string describe(const VerbSettings& settings) {
-  return fmt::format("{}, {} queue pair{}, {} core{}, {} request{} a doorbell, {}path MTU {}",
-                     kVerbs[static_cast<std::size_t>(settings.verb)], settings.queue_pairs,
-                     settings.queue_pairs == 1 ? "" : "s", settings.cores,
-                     settings.cores == 1 ? "" : "s", settings.batch, settings.batch == 1 ? "" : "s",
-                     settings.inline_limit
-                         ? fmt::format("up to {} inline, ", to_string(*settings.inline_limit))
-                         : "",
-                     settings.mtu.count());
+  return fmt::format(
+      "{}, {} core{} with {} queue pair{}, {} request{} a doorbell, {}path MTU {}",
+      kVerbs[static_cast<std::size_t>(settings.verb)], settings.cores,
+      settings.cores == 1 ? "" : "s", settings.queue_pairs, settings.queue_pairs == 1 ? "" : "s",
+      settings.batch, settings.batch == 1 ? "" : "s",
+      settings.inline_limit ? fmt::format("up to {} inline, ", to_string(*settings.inline_limit))
+                            : "",
+      settings.mtu.count());
 }
 
 Document verb_document(const OptionReader& reader, const Cluster& cluster,
@@ -390,10 +390,13 @@ Command transfer_command() {
                 "send",
                 {.choices = "write|read|send",
                  .excludes = "matrix both-ways all-at-once fidelity"}},
-               {"qps", "N", "with --verb: queue pairs (default: 1)", {.needs = "verb"}},
+               {"qps",
+                "N",
+                "with --verb: queue pairs of each core (default: 1)",
+                {.needs = "verb"}},
                {"cores",
                 "N",
-                "with --verb: cores that post requests, on queue pairs of their own (default: 1)",
+                "with --verb: cores that post requests (default: 1)",
                 {.needs = "verb"}},
                {"batch",
                 "N",

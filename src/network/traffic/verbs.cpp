@@ -358,7 +358,8 @@ VerbRate verb_rate(const VerbPath& path, const VerbSettings& settings, Bytes siz
   }
   add_links(path, settings, size, slowest);
   const bool is_read = settings.verb == Verb::Read;
-  const double under_way = (is_read ? kReadsUnderWay : kRequestsUnderWay) * settings.queue_pairs;
+  const double under_way =
+      (is_read ? kReadsUnderWay : kRequestsUnderWay) * settings.queue_pairs * settings.cores;
   slowest.add(is_read ? "reads under way" : "queue depth",
               round_trip(path, settings, size) / under_way);
   return slowest.rate();

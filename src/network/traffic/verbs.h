@@ -24,9 +24,9 @@ inline constexpr std::array<std::string_view, 3> kVerbs{"write", "read", "send"}
 
 struct VerbSettings {
   Verb verb = Verb::Write;
-  int queue_pairs = 1;
-  int cores = 1;  // That make work requests at once, with queue pairs of their own.
-  int batch = 1;  // Work requests for each doorbell.
+  int queue_pairs = 1;  // Of each core.
+  int cores = 1;        // That make work requests at once.
+  int batch = 1;        // Work requests for each doorbell.
   // Greatest payload that travels in the work request. Without it, as perftest: none in tests of
   // rates, 220 B in those of latencies.
   std::optional<Bytes> inline_limit = {};
