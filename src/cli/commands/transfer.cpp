@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
 #include "network/traffic/transfers.h"
+#include "network/traffic/verbs.h"
 #include "report/formats/document.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -32,12 +34,16 @@ constexpr std::string_view kTransferExample = R"(
 Devices have the names that trainyard topology --format json prints: server0/gpu0, server0/memory1,
 server1/nic2. A rate is that of one transfer of --size, or of both with --both-ways; a latency is
 the time of 8 bytes one way. Neither has what a driver or library adds. The status is 1 if a
-transfer never was complete, such as for lost packets.
+transfer never was complete, such as for lost packets. With --verb rows are those of ib_write_bw,
+ib_read_bw and ib_send_bw, with the latencies of ib_write_lat and its like beside them, and what
+limits the rate.
 
 Examples:
   trainyard transfer --cluster rtx4090-pcie --from server0/gpu0 --to server0/gpu7 --both-ways
   trainyard transfer --cluster dgx-h100 --nodes 1 --matrix h2d --all-at-once
   trainyard transfer --cluster dgx-a100 --from server0/memory0 --to server1/memory0 --format json
+  trainyard transfer --cluster azure-nd-a100-v4 --from server0/memory0 --to server1/memory0 \
+      --verb write --size 8..8M --batch 16
 )";
 
 constexpr Bytes kLatencySize{8};
@@ -196,12 +202,108 @@ Document document_of(const Cluster& cluster, const TransferRequest& request, con
   return document;
 }
 
+// Messages of verbs.
+
+struct VerbRow {
+  Bytes size;
+  VerbRate rate;
+  SimTime latency;
+  [[nodiscard]] double gigabytes_per_second() const {
+    return rate.messages_per_second * static_cast<double>(size.count()) / 1e9;
+  }
+};
+
+// A size, or a range of powers of two such as 8..8M.
+std::vector<Bytes> verb_sizes(const OptionReader& reader) {
+  const std::string text = reader.text("size").value_or("2..8M");  // As perftest -a.
+  constexpr Bytes kGreatest = 2_GiB;  // Of a message, InfiniBand Architecture Specification 1.4.
+  const std::size_t dots = text.find("..");
+  try {
+    const Bytes first = parse_message_size(text.substr(0, dots));
+    const Bytes last =
+        dots == std::string::npos ? first : parse_message_size(text.substr(dots + 2));
+    if (first >= Bytes(1) && last >= first && last <= kGreatest) {
+      std::vector<Bytes> sizes;
+      for (Bytes size = first; size <= last; size = size * 2) {
+        sizes.push_back(size);
+      }
+      return sizes;
+    }
+  } catch (const UnitError&) {
+    // Falls through to the same error.
+  }
+  fail_option("size", "a size from 1 to 2G, or the least and the greatest such as 8..8M", text);
+}
+
+VerbSettings read_verb_settings(const OptionReader& reader, const PacketRequest& packet) {
+  constexpr int kMost = 16'384;  // Far beyond what adapters or programs have of any of these.
+  const auto count = [&](std::string_view name) {
+    return reader.integer(name, 1, kMost).value_or(1);
+  };
+  return {.verb = static_cast<Verb>(reader.choice("verb")),
+          .queue_pairs = count("qps"),
+          .cores = count("cores"),
+          .batch = count("batch"),
+          .inline_limit = reader.message_size("inline"),
+          .mtu = packet.options.mtu};
+}
+
+Table verb_table(const std::vector<VerbRow>& rows) {
+  return trainyard::table_of(rows, [](const VerbRow& row) -> std::vector<Field> {
+    const double rate = row.gigabytes_per_second();
+    const double millions = row.rate.messages_per_second / 1e6;
+    const double latency = row.latency.microseconds();
+    return {{{.name = "size", .key = "size_bytes", .unit = "(B)"}, Cell::of(row.size.count())},
+            {{.name = "rate", .key = "rate_gb_per_s", .unit = "(GB/s)"}, Cell::number(rate, 3)},
+            {{.name = "messages", .key = "messages_million_per_s", .unit = "(Mpps)"},
+             Cell::number(millions, 6)},
+            {{.name = "latency", .key = "latency_us", .unit = "(us)"}, Cell::number(latency, 3)},
+            {{.name = "limit", .key = "limit", .align = Align::Left}, Cell::of(row.rate.limit)}};
+  });
+}
+
+std::string describe(const VerbSettings& settings) {
+  return fmt::format(
+      "{}, {} core{} with {} queue pair{}, {} request{} a doorbell, {}path MTU {}",
+      kVerbs[static_cast<std::size_t>(settings.verb)], settings.cores,
+      settings.cores == 1 ? "" : "s", settings.queue_pairs, settings.queue_pairs == 1 ? "" : "s",
+      settings.batch, settings.batch == 1 ? "" : "s",
+      settings.inline_limit ? fmt::format("up to {} inline, ", to_string(*settings.inline_limit))
+                            : "",
+      settings.mtu.count());
+}
+
+Document verb_document(const OptionReader& reader, const Cluster& cluster,
+                       const VerbSettings& settings) {
+  const std::vector<Transfer> pair = transfers_of(reader, cluster, false);
+  const VerbPath path = verb_path(cluster, pair.front().source, pair.front().target);
+  std::vector<VerbRow> rows;
+  for (const Bytes size : verb_sizes(reader)) {
+    rows.push_back({.size = size,
+                    .rate = verb_rate(path, settings, size),
+                    .latency = verb_latency(path, settings, size)});
+  }
+  Document document{.heading = {fmt::format(
+                        "Simulated by Trainyard: cluster {}, {} to {}, {}", cluster.name,
+                        cluster.topology.node(pair.front().source).name,
+                        cluster.topology.node(pair.front().target).name, describe(settings))}};
+  document.add("cluster", cluster.name);
+  document.add("from", cluster.topology.node(pair.front().source).name);
+  document.add("to", cluster.topology.node(pair.front().target).name);
+  document.add("verb", std::string(kVerbs[static_cast<std::size_t>(settings.verb)]));
+  document.add(NamedTable{.key = "rows", .table = verb_table(rows)});
+  return document;
+}
+
 TransferRequest read_transfer_request(const OptionReader& reader) {
   TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
                           .both_ways = reader.given("both-ways"),
                           .all_at_once = reader.given("all-at-once"),
                           .fidelity = *read_engine(reader),
                           .packet = read_packet_options(reader)};
+  if (reader.given("mtu") && request.fidelity != Fidelity::Packet) {
+    throw ConfigError("--mtu: expected --verb or --fidelity packet beside it, found flow");
+  }
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
     throw ConfigError(
         fmt::format("--{}: expected one run: --all-at-once beside --matrix, found many",
@@ -210,8 +312,34 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
   return request;
 }
 
+// --mtu goes with --verb as well.
+Options mtu_of_verbs(Options rows) {
+  for (Option& row : rows) {
+    if (row.name == "mtu") {
+      row.help = "with packets or --verb: payload of a full packet, 256 to 4096 (the default)";
+      row.traits.needs = "verb|fidelity";
+    }
+  }
+  return rows;
+}
+
+int run_verbs(const OptionReader& reader, const InputNames& inputs, std::ostream& out) {
+  const VerbSettings settings = read_verb_settings(reader, read_packet_options(reader));
+  const Format format = output_format(reader);
+  const std::optional<std::string> file = output_file(reader, "output");
+  spdlog::logger log = make_logger(reader);
+  const Cluster cluster = load_cluster_inputs(inputs, log);
+  const Document document = with_effects(reader, verb_document(reader, cluster, settings),
+                                         RunCounts{.gpus = cluster.gpus.size(), .events = 100});
+  write_output(file, render(document, format), out);
+  return 0;
+}
+
 int run_transfer(const OptionReader& reader, std::ostream& out) {
   const InputNames inputs = read_input_names(reader);
+  if (reader.given("verb")) {
+    return run_verbs(reader, inputs, out);
+  }
   const TransferRequest request = read_transfer_request(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
@@ -255,11 +383,34 @@ Command transfer_command() {
                 "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the "
                 "host memory nearest to it; d2h, back",
                 {.choices = "p2p|h2d|d2h", .excludes = "from to"}},
-               {"size", "SIZE", "of a transfer (default: 256M)"},
+               {"size", "SIZE", "of a transfer (default: 256M); with --verb also 8..8M, by twos"},
+               {"verb",
+                "NAME",
+                "messages of RDMA between two host memories instead, as perftest: write, read, "
+                "send",
+                {.choices = "write|read|send",
+                 .excludes = "matrix both-ways all-at-once fidelity"}},
+               {"qps",
+                "N",
+                "with --verb: queue pairs of each core (default: 1)",
+                {.needs = "verb"}},
+               {"cores",
+                "N",
+                "with --verb: cores that post requests (default: 1)",
+                {.needs = "verb"}},
+               {"batch",
+                "N",
+                "with --verb: requests for each doorbell (default: 1)",
+                {.needs = "verb", .synonyms = "post-list"}},
+               {"inline",
+                "SIZE",
+                "with --verb: greatest payload inside a request (default: none for rates, 220 for "
+                "latencies)",
+                {.needs = "verb"}},
                {"both-ways", "", "each pair in both directions at once"},
                {"all-at-once", "", "all pairs at once instead of one after the other"},
                {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}}},
-           packet_options(), output_options(), log_options()}),
+           mtu_of_verbs(packet_options()), output_options(), log_options()}),
       .example = kTransferExample,
       .run = run_transfer,
       .is_swept = true};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Message rate and latency of RDMA verbs between the memories of two servers, in closed form:
+// docs/models/verbs.md has the equations, their sources, and what is left out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/ids.h"
+#include "sim/units.h"
+#include "topology/cluster/cluster.h"
+#include "topology/graph/topology.h"
+
+namespace trainyard {
+
+// What a work request of a reliable connection asks for. All of them are made by the requester:
+// WRITE and SEND carry its data to the responder, READ brings data back.
+enum class Verb : std::uint8_t { Write, Read, Send };
+// In the order of Verb.
+inline constexpr std::array<std::string_view, 3> kVerbs{"write", "read", "send"};
+
+struct VerbSettings {
+  Verb verb = Verb::Write;
+  int queue_pairs = 1;  // Of each core.
+  int cores = 1;        // That make work requests at once.
+  int batch = 1;        // Work requests for each doorbell.
+  // Greatest payload that travels in the work request. Without it, as perftest: none in tests of
+  // rates, 220 B in those of latencies.
+  std::optional<Bytes> inline_limit = {};
+  Bytes mtu{4096};
+};
+
+// A link, as far as messages can wait for it.
+struct VerbLink {
+  LinkKind kind = LinkKind::Network;
+  Bandwidth bandwidth;     // Payload rate of long transfers.
+  Bytes max_payload{256};  // PCIe: of a packet.
+};
+
+// One direction between two memories.
+struct VerbWay {
+  SimTime latency;      // Of the whole way.
+  SimTime source_host;  // The part of it before the first adapter,
+  SimTime target_host;  // and behind the last one.
+  std::vector<VerbLink> source_links = {};
+  std::vector<VerbLink> network_links = {};
+  std::vector<VerbLink> target_links = {};
+};
+
+struct VerbPath {
+  VerbWay there;  // From the requester to the responder.
+  VerbWay back;
+  SimTime doorbell;  // Time of the requester's core to tell its adapter of new requests.
+  // Messages per second that the slower of the adapters can handle, where that is published.
+  std::optional<double> adapter_rate = {};
+};
+
+// Returns the path between two host memories. Throws ConfigError, whose text names --from and --to,
+// for other devices and where the way does not lead over a network.
+[[nodiscard]] VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder);
+
+// The time of one message alone: of WRITE and SEND one way, of READ there and back, as perftest has
+// them. `size` is at least one byte.
+[[nodiscard]] SimTime verb_latency(const VerbPath& path, const VerbSettings& settings, Bytes size);
+
+struct VerbRate {
+  double messages_per_second = 0.0;
+  std::string_view limit;  // The resource that has no more: "doorbell", "wire", ...
+};
+// The rate of messages that are sent one after the other, with as many under way as there may be.
+[[nodiscard]] VerbRate verb_rate(const VerbPath& path, const VerbSettings& settings, Bytes size);
+
+}  // namespace trainyard
