@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is run in a box, and what it took."""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import tempfile
+import time
+
+from plotting.data import BadInput
+
+OPERATIONS = {"all_reduce": "allreduce", "broadcast": "bcast", "alltoall": "alltoall"}
+
+
+def run_on(box, host, *arguments, timeout=600):
+    run = subprocess.run(box.command(host, *arguments), capture_output=True, text=True,
+                         timeout=timeout, check=False)
+    if run.returncode != 0:
+        raise BadInput(f"{arguments[0]} on {host}: {run.stderr.strip() or run.stdout.strip()}")
+    return run.stdout
+
+
+def transfers(box, sources, target, size):
+    """Seconds of one transfer of `size` bytes from each source to the target, all at once: iperf3 with
+    a port for each. A time ends when the target has all bytes."""
+    servers = [subprocess.Popen(box.command(target, "iperf3", "--server", "--one-off", "--port",
+                                            str(5201 + index)), stdout=subprocess.DEVNULL)
+               for index in range(len(sources))]
+    time.sleep(0.3)
+    clients = [subprocess.Popen(
+        box.command(source, "iperf3", "--client", box.address(target), "--port", str(5201 + index),
+                    "--bytes", str(size), "--json"), stdout=subprocess.PIPE, text=True)
+        for index, source in enumerate(sources)]
+    rows = []
+    for source, client in zip(sources, clients):
+        report = json.loads(client.communicate(timeout=600)[0])
+        if "error" in report:
+            raise BadInput(f"iperf3 from {source} to {target}: {report['error']}")
+        end = report["end"]
+        rows.append({"from": source, "to": target, "bytes": end["sum_received"]["bytes"],
+                     "seconds": end["sum_received"]["seconds"],
+                     "retransmits": end["sum_sent"].get("retransmits", 0)})
+    for server in servers:
+        server.wait(timeout=30)
+    return rows
+
+
+def agent_of(box):
+    """The program that Open MPI calls to start its daemon on another host, in place of ssh."""
+    handle, name = tempfile.mkstemp(prefix=box.prefix)
+    cases = "\n".join(f'  {box.address(host)}) host={host} ;;' for host in box.graph.hosts)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(f'#!/bin/sh\ncase "$1" in\n{cases}\n  *) exit 1 ;;\nesac\nshift\n'
+                     f'exec ip netns exec {box.prefix}$host unshare --uts '
+                     'sh -c \'hostname "$0"; exec sh -c "$*"\' $host "$@"\n')
+    os.chmod(name, stat.S_IRWXU)
+    return name
+
+
+def collectives(box, program, operation, hosts, sizes, repeats):
+    """Medians and spread of one operation over sizes, one rank a host: Open MPI over TCP alone."""
+    agent = agent_of(box)
+    try:
+        addresses = [box.address(host) for host in hosts]
+        output = run_on(
+            box, hosts[0], "mpirun", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca",
+            "plm_rsh_agent", agent, "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include",
+            "10.77.0.0/16", "--mca", "oob_tcp_if_include", "10.77.0.0/16", "--mca", "pml", "ob1",
+            "--host", ",".join(f"{address}:1" for address in addresses), "--bind-to", "none",
+            "--mca", "mpi_yield_when_idle", "1", program, OPERATIONS[operation], str(repeats),
+            *(str(size) for size in sizes))
+    finally:
+        pathlib.Path(agent).unlink()
+    return [dict(zip(("bytes", "median_us", "least_us", "most_us"), map(float, line.split())))
+            for line in output.splitlines() if line and line[0].isdigit()]
+
+
+def text_of_table(box, operation, hosts, rows, facts):
+    """A measured table (docs/inputs/measurements.md), its times medians."""
+    lines = [
+        "# yaml-language-server: $schema=../../configs/schema/measured-table.json",
+        "source:",
+        f'  title: "{box.graph.name}: Open MPI in network namespaces"',
+        '  url: null',
+        '  repo_or_site: "tools/cluster-in-a-box"',
+        f'  date_if_known: "{facts["date"]}"',
+        f'  note: "medians of {facts["repeats"]}; least and most in percent of them: '
+        f'{spread_of(rows)}"',
+        "system:",
+        f'  name: "{box.graph.name}"',
+        f"  nodes: {len(hosts)}",
+        "  gpus_per_node: 1",
+        '  gpu: "none: buffers in host memory"',
+        '  intra: "none"',
+        f'  inter: "TCP ({box.congestion_control}) over shaped links, queues of {box.queue} bytes"',
+        f'  notes: "{facts["mpi"]}; {facts["kernel"]}"',
+        "test:",
+        f'  op: "{operation}"',
+        f"  ranks: {len(hosts)}",
+        '  datatype: "float"',
+        '  in_place_or_out: "out"',
+        '  algo_proto: "default"',
+        "rows:",
+    ]
+    for row in rows:
+        lines.append(f'  - {{bytes: {row["bytes"]:.0f}, time_us: {row["median_us"]:.2f}}}')
+    return "\n".join(lines) + "\n"
+
+
+def spread_of(rows):
+    least = min(row["least_us"] / row["median_us"] for row in rows)
+    most = max(row["most_us"] / row["median_us"] for row in rows)
+    return f"{100 * least:.0f} to {100 * most:.0f}"

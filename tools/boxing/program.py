@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of tools/cluster-in-a-box."""
+
+import csv
+import datetime
+import io
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+
+from plotting.data import BadInput
+from plotting.parser import OneLineParser, run
+
+from .box import Box, NotAllowed
+from .graph import read_graph
+from .measure import OPERATIONS, collectives, text_of_table, transfers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77  # As ctest and automake have it.
+INTERRUPTED = 130  # As shells have it.
+MOST_SHARE = 0.25
+PROBE_BYTES = 200_000_000
+NEEDED = ("ip", "tc", "unshare", "iperf3", "mpirun", "sysctl")
+
+
+def parser():
+    result = OneLineParser(
+        prog="tools/cluster-in-a-box", allow_abbrev=False,
+        description="Runs real programs on a cluster file in network namespaces, as root.")
+    add = result.add_argument
+    add("cluster", metavar="CLUSTER.yaml", help="a tree of hosts with one NIC each, and switches")
+    add("--measure", choices=("transfers", "incast", *OPERATIONS), required=True)
+    add("--hosts", type=int, help="how many take part (default: all)")
+    add("--sizes", default="4096,65536,1048576", metavar="BYTES,...")
+    add("--repeat", type=int, default=5, metavar="N")
+    add("--queue", type=int, default=131072, metavar="BYTES", help="of a port")
+    add("--control", default="reno", help="congestion control of TCP: reno (the default), bbr, cubic")
+    add("--output", metavar="FILE", help="instead of standard output")
+    add("--programs", default=str(ROOT / "build" / "release" / "bin"), metavar="DIR",
+        help="where trainyard and box-mpi-times are")
+    return result
+
+
+def number_list(text):
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise BadInput(f"--sizes: expected numbers with commas between, found \"{text}\"") from error
+    if min(numbers) < 4:
+        raise BadInput(f"--sizes: expected at least 4 bytes, found {min(numbers)}")
+    return numbers
+
+
+def write_whole(file, text):
+    if file is None:
+        sys.stdout.write(text)
+        return
+    draft = pathlib.Path(f"{file}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(file)
+
+
+def check_cores(box):
+    """Before the links are shaped: refuses rates at which the machine would be the limit."""
+    source, target = box.graph.hosts[:2]
+    row = transfers(box, [source], target, PROBE_BYTES)[0]
+    reached = 8 * row["bytes"] / row["seconds"]
+    if box.bits_per_second_of_hosts() > MOST_SHARE * reached:
+        raise BadInput(f"expected hosts that send at most {MOST_SHARE:.0%} of what this machine "
+                       f"carries without limits ({reached / 1e6:.0f} Mb/s), found "
+                       f"{box.bits_per_second_of_hosts() / 1e6:.0f} Mb/s")
+
+
+def measure_transfers(box, hosts, arguments, sizes):
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(["kind", "run", "senders", "from", "to", "bytes", "seconds", "retransmits"])
+    for size in sizes:
+        for number in range(arguments.repeat):
+            if arguments.measure == "incast":
+                groups = [(hosts[1:], hosts[0])]
+            else:
+                groups = [([source], target) for source, target in zip(hosts, hosts[1:])]
+            for sources, target in groups:
+                for row in transfers(box, sources, target, size):
+                    writer.writerow([arguments.measure, number, len(sources), row["from"], row["to"],
+                                     row["bytes"], f'{row["seconds"]:.6f}', row["retransmits"]])
+    return output.getvalue()
+
+
+def measure(box, hosts, arguments, sizes):
+    if arguments.measure not in OPERATIONS:
+        return measure_transfers(box, hosts, arguments, sizes)
+    rows = collectives(box, str(pathlib.Path(arguments.programs) / "box-mpi-times"),
+                       arguments.measure, hosts, sizes, arguments.repeat)
+    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True)
+    facts = {"date": datetime.date.today().isoformat(), "repeats": arguments.repeat,
+             "mpi": version.stdout.split("\n", 1)[0],
+             "kernel": f"{platform.system()} {platform.release()}"}
+    return text_of_table(box, arguments.measure, hosts, rows, facts)
+
+
+def skipped(reason):
+    print(f"tools/cluster-in-a-box: skipped: {reason}", file=sys.stderr)
+    return SKIPPED
+
+
+def work(words):
+    arguments = parser().parse_args(words)
+    sizes = number_list(arguments.sizes)
+    missing = [program for program in NEEDED if shutil.which(program) is None]
+    if missing:
+        return skipped(f"it needs iproute2, iperf3, openmpi-bin and procps, and finds no {missing[0]}")
+    graph = read_graph(str(pathlib.Path(arguments.programs) / "trainyard"), arguments.cluster)
+    count = len(graph.hosts) if arguments.hosts is None else arguments.hosts
+    if not 2 <= count <= len(graph.hosts):
+        raise BadInput(f"--hosts: expected 2 to {len(graph.hosts)}, found {count}")
+    try:
+        with Box(graph, arguments.queue, arguments.control) as box:
+            check_cores(box)
+            box.shape()
+            text = measure(box, graph.hosts[:count], arguments, sizes)
+    except NotAllowed as error:
+        return skipped(f"network namespaces with shaped links are not allowed here: {error}")
+    write_whole(arguments.output, text)
+    return 0
+
+
+def main(words):
+    try:
+        return run("tools/cluster-in-a-box", lambda: work(words))
+    except KeyboardInterrupt:
+        print("tools/cluster-in-a-box: interrupted", file=sys.stderr)
+        return INTERRUPTED
