@@ -31,33 +31,35 @@ std::string run(const Command& command, const std::vector<std::string>& argument
   return out.str();
 }
 
-std::vector<std::string> joined(std::vector<std::string> first,
-                                const std::vector<std::string>& second) {
+std::vector<std::string> with_words(std::vector<std::string> first,
+                                    const std::vector<std::string>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
 
 std::string run_mixed(const std::vector<std::string>& options) {
-  return run(traffic_command(), joined(joined(kMixedRun, {"--fidelity", "mixed"}), options));
+  return run(traffic_command(),
+             with_words(with_words(kMixedRun, {"--fidelity", "mixed"}), options));
 }
 
 const std::string kDgx = source_dir().string() + "/configs/clusters/dgx-h100.yaml";
 
 // A ring of four servers with a GPU each, or NCCL's.
 std::string run_ring(const std::vector<std::string>& options) {
-  return run(collective_command(),
-             joined({"all_reduce", "--cluster", kDgx, "--nodes", "4", "--gpus-per-node", "1", "-b",
-                     "1M", "-e", "1M", "--algo", "ring", "--channels", "1", "--effects", "off"},
-                    options));
+  return run(
+      collective_command(),
+      with_words({"all_reduce", "--cluster", kDgx, "--nodes", "4", "--gpus-per-node", "1", "-b",
+                  "1M", "-e", "1M", "--algo", "ring", "--channels", "1", "--effects", "off"},
+                 options));
 }
 
 // 16 GPUs, tensor 8, data 2.
 std::string run_step(const std::vector<std::string>& options) {
   return run(step_command(),
-             joined({"--cluster", kDgx, "--nodes", "2", "--workload", "bert-large", "--set",
-                     "plan.tensor=8", "--set", "batch.micro=1", "--set", "batch.global=2",
-                     "--method", "graph", "--runtime", "plain", "--effects", "off"},
-                    options));
+             with_words({"--cluster", kDgx, "--nodes", "2", "--workload", "bert-large", "--set",
+                         "plan.tensor=8", "--set", "batch.micro=1", "--set", "batch.global=2",
+                         "--method", "graph", "--runtime", "plain", "--effects", "off"},
+                        options));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -120,16 +122,17 @@ TEST_CASE("jobs run as packets beside others by their number, their text or thei
 TEST_CASE(
     "a collective runs as packets from and to a GPU of the plain runtime, an adapter of NCCL's") {
   const std::vector<std::string> mixed{"--fidelity", "mixed", "--packets"};
-  const std::string plain = run_ring(joined(mixed, {"device=server1/gpu0", "--runtime", "plain"}));
+  const std::string plain =
+      run_ring(with_words(mixed, {"device=server1/gpu0", "--runtime", "plain"}));
   REQUIRE(has(plain, "runtime plain, fidelity mixed"));
   REQUIRE(has(plain,
               "ring at 1MiB: mixed: 12 messages of 3145728 bytes ran as packets, 12 of "
               "3145728 bytes as flows"));
-  const std::string all = run_ring(joined(mixed, {"link=server*,*", "--runtime", "plain"}));
+  const std::string all = run_ring(with_words(mixed, {"link=server*,*", "--runtime", "plain"}));
   REQUIRE(has(all, "24 messages of 6291456 bytes ran as packets, 0 of 0 bytes as flows"));
-  REQUIRE(has(run_ring(joined(mixed, {"device=server1/nic*"})), "fidelity mixed"));
-  REQUIRE(has(run_ring(joined(mixed, {"device=server1/nic*"})), "mixed: "));
-  REQUIRE(run_ring(joined(mixed, {"calls=data"})) ==
+  REQUIRE(has(run_ring(with_words(mixed, {"device=server1/nic*"})), "fidelity mixed"));
+  REQUIRE(has(run_ring(with_words(mixed, {"device=server1/nic*"})), "mixed: "));
+  REQUIRE(run_ring(with_words(mixed, {"calls=data"})) ==
           "--packets: expected link=A,B, device=NAME or crowd=N, found \"calls=data\"");
   REQUIRE(run_ring({"--fidelity", "mixed"}) ==
           "--fidelity mixed: expected --packets WHICH beside it, found none");
@@ -137,12 +140,12 @@ TEST_CASE(
 
 TEST_CASE("a step runs as packets by kinds of calls, where all traffic is on one network") {
   const std::vector<std::string> mixed{"--traffic", "shared", "--fidelity", "mixed", "--packets"};
-  REQUIRE(has(run_step(joined(mixed, {"calls=data"})), "mixed: "));
-  REQUIRE(!has(run_step(joined(mixed, {"calls=data"})), "mixed: 0 messages"));
-  REQUIRE(has(run_step(joined(mixed, {"calls=pipeline"})), "mixed: 0 messages of 0 bytes"));
-  REQUIRE(has(run_step(joined(mixed, {"calls=data", "--packets", "calls=tensor"})),
+  REQUIRE(has(run_step(with_words(mixed, {"calls=data"})), "mixed: "));
+  REQUIRE(!has(run_step(with_words(mixed, {"calls=data"})), "mixed: 0 messages"));
+  REQUIRE(has(run_step(with_words(mixed, {"calls=pipeline"})), "mixed: 0 messages of 0 bytes"));
+  REQUIRE(has(run_step(with_words(mixed, {"calls=data", "--packets", "calls=tensor"})),
               "0 of 0 bytes as flows"));
-  REQUIRE(run_step(joined(mixed, {"calls=all"})) ==
+  REQUIRE(run_step(with_words(mixed, {"calls=all"})) ==
           "--packets: expected calls=KIND with tensor, context, pipeline, data or expert, found "
           "\"calls=all\"");
   REQUIRE(run_step({"--fidelity", "mixed", "--packets", "calls=data"}) ==
@@ -153,9 +156,10 @@ TEST_CASE("a step runs as packets by kinds of calls, where all traffic is on one
 TEST_CASE("times of messages are noted where that is asked for") {
   const std::vector<std::string> plain{"--runtime", "plain"};
   for (const std::string fidelity : {"flow", "packet"}) {
-    const std::string timed = run_ring(joined(plain, {"--fidelity", fidelity, "--message-times"}));
+    const std::string timed =
+        run_ring(with_words(plain, {"--fidelity", fidelity, "--message-times"}));
     REQUIRE(has(timed, "ring at 1MiB: messages: 24, of which half took at most "));
-    REQUIRE(!has(run_ring(joined(plain, {"--fidelity", fidelity})), "messages: "));
+    REQUIRE(!has(run_ring(with_words(plain, {"--fidelity", fidelity})), "messages: "));
   }
   REQUIRE(has(run_step({"--traffic", "shared", "--message-times"}), "messages: "));
 }
