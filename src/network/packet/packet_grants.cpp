@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/packet/packet_grants.h"
+#include "network/packet_parts/packet_grants.h"
 
 #include <algorithm>
 #include <variant>

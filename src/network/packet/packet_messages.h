@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "network/packet/packet_control.h"
-#include "network/packet/packet_grants.h"
 #include "network/packet/packet_reliability.h"
+#include "network/packet_parts/packet_grants.h"
 #include "network/packet_parts/packet_port.h"
 #include "sim/event.h"
 

@@ -15,9 +15,9 @@
 #include "hw/control/dcqcn.h"
 #include "network/packet/packet_control.h"
 #include "network/packet/packet_fabric.h"
-#include "network/packet/packet_grants.h"
 #include "network/packet/packet_messages.h"
 #include "network/packet/packet_reliability.h"
+#include "network/packet_parts/packet_grants.h"
 #include "network/packet_parts/packet_source.h"
 #include "network/packet_parts/packet_spray.h"
 
