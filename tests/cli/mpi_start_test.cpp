@@ -80,8 +80,21 @@ vary:
   REQUIRE(wrong.status == 2);
   REQUIRE(wrong.error.find("trainyard: expected a file or one of the sweeps") != std::string::npos);
   const ProgramResult other = run_shell(trainyard + "topology", folder.path());
-  REQUIRE(other.error.find("trainyard: expected a command for several processes (sweep), found "
-                           "\"topology\"") != std::string::npos);
+  REQUIRE(
+      other.error.find("trainyard: expected a command for several processes (collective, search, "
+                       "sweep, traffic), found \"topology\"") != std::string::npos);
+
+  const std::string words =
+      "traffic permutation --cluster fat-tree-k8-100g --nodes 16 --fidelity packet --format json";
+  const ProgramResult packets = run_shell(trainyard + words, folder.path());
+  INFO(packets.error);
+  REQUIRE(packets.status == 0);
+  REQUIRE(packets.output == run_shell("'" + program_path() + "' " + words, folder.path()).output);
+  const ProgramResult refused =
+      run_shell(trainyard + words + " --fast-forward exact", folder.path());
+  REQUIRE(refused.status == 2);
+  REQUIRE(refused.error.find("expected no fast-forward where several processes work together") !=
+          std::string::npos);
 }
 #endif
 

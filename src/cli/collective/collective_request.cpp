@@ -247,6 +247,9 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.report = html_target(reader);
   request.seed = read_seed(reader);
   request.threads = read_threads(reader);
+  if (reader.team() != nullptr) {
+    request.threads = 1;  // Processes work through one size after the other, all through the same.
+  }
   request.fingerprint = reader.given("fingerprint");
   request.compare = reader.given("compare");
   request.format = output_format(reader);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/common/option_table.h"
+#include "network/packet_parts/packet_team.h"
 #include "report/formats/table.h"
 #include "sim/numbers.h"
 #include "sim/units.h"
@@ -68,6 +69,9 @@ class OptionReader {
   // Takes a value for an option that is absent, and why.
   void assume(std::string_view name, std::string value, std::string reason);
   [[nodiscard]] std::string* observed() const { return observed_; }
+  // The processes that run the command together (team.h); nothing: this one alone.
+  void join(PacketTeam& team) { team_ = &team; }
+  [[nodiscard]] PacketTeam* team() const { return team_; }
   // Why a value was assumed; empty where it was not.
   [[nodiscard]] std::string reason(std::string_view name) const;
 
@@ -77,6 +81,7 @@ class OptionReader {
   std::map<std::string, std::string, std::less<>> reasons_ = {};
   mutable std::set<std::string, std::less<>> reads_ = {};
   std::string* observed_ = nullptr;
+  PacketTeam* team_ = nullptr;
 };
 
 // "a,b,c" into its parts, empty ones included.

@@ -213,6 +213,7 @@ PacketRequest read_packet_options(const OptionReader& reader) {
   packet.queue_times = request.counters_file.has_value();
   request.samples_file = output_file(reader, "samples");
   packet.sample_every = sample_interval(reader);
+  packet.team = reader.team();
   return request;
 }
 

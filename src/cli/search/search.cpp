@@ -118,7 +118,8 @@ class SizeSearch {
     const SearchOptions options{.best = request_.best,
                                 .wants_front = request_.wants_front,
                                 .prunes = request_.prunes,
-                                .power = power()};
+                                .power = power(),
+                                .team = request_.team};
     const PlanSearch found =
         search_plans(task_, plans, times_, options, task_runner(request_.threads, "search"));
     SearchOfSize result{
@@ -202,14 +203,18 @@ class SizeSearch {
     StepTables tables{
         .rates = inputs_.machine.rates, .method = request_.method, .searches = &searches_};
     request_.runtime.apply(inputs_.machine.nccl, tables);
-    run_tasks(plans.size(), request_.threads, "refine", [&](std::size_t index) {
+    const auto refine_one = [&](std::size_t index) {
       Workload workload = inputs_.workload;
       workload.plan = plans[index]->timed.plan;
       workload.data_fills_cluster = false;
       workload.batch_fills_cluster = false;
       plans[index]->refined =
           run_workload(cluster_, workload, inputs_.machine.software, tables).step;
-    });
+    };
+    run_shared(
+        request_.team, plans.size(), task_runner(request_.threads, "refine"), refine_one,
+        [&](std::size_t index, Parcel& parcel) { parcel.put(*plans[index]->refined); },
+        [&](std::size_t index, Parcel& parcel) { plans[index]->refined = parcel.get<StepTime>(); });
     std::stable_sort(
         size.plans.begin(), size.plans.end(),
         [](const FoundPlan& a, const FoundPlan& b) { return a.step().time < b.step().time; });
@@ -383,7 +388,8 @@ void write_best(const SearchRequest& request, const SearchReport& report) {
 }
 
 int run_search(const OptionReader& reader, std::ostream& out) {
-  const SearchRequest request = read_search_request(reader);
+  SearchRequest request = read_search_request(reader);
+  request.team = reader.team();
   spdlog::logger log = make_logger(reader);
   const SearchReport report = search(request, log);
   if (request.best_file) {

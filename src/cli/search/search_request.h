@@ -40,6 +40,7 @@ struct SearchRequest {
   std::optional<std::string> output;
   std::optional<std::string> best_file;
   std::optional<CostRequest> costs = {};
+  PacketTeam* team = nullptr;  // Processes that share the plans out, if there are several.
 };
 
 [[nodiscard]] Options search_options();

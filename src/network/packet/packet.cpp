@@ -235,7 +235,17 @@ void PacketNetwork::send(ConnectionId id, Bytes size, EventHandler& done, std::u
                             .size = size.count(),
                             .done = &done,
                             .token = token});
-  wake_at_border();
+  if (!engine_.is_shared() || !wakes_soonest()) {
+    wake_at_border();
+  }
+}
+
+// Nothing that is sent now is due in a window before the one that holds this instant. Processes of
+// a team need not ask each other for more.
+bool PacketNetwork::wakes_soonest() const {
+  const Picoseconds window = engine_.window();
+  const Picoseconds now = simulator_.now().picoseconds();
+  return wake_time_ <= SimTime((now / window + 1) * window);
 }
 
 void PacketNetwork::wake_at_border() {
@@ -266,6 +276,7 @@ void PacketNetwork::on_event(std::uint64_t token) {
 }
 
 NetworkStats PacketNetwork::stats() const {
+  engine_.gather();
   const PacketEngine::Counts counts = engine_.counts();
   return {.messages = counts.messages + local_messages_,
           .bytes = Bytes(counts.bytes) + local_bytes_,
@@ -274,6 +285,7 @@ NetworkStats PacketNetwork::stats() const {
 }
 
 std::optional<std::string> PacketNetwork::complaint() const {
+  engine_.gather();
   if (engine_.incomplete() == 0) {
     return std::nullopt;
   }
@@ -316,6 +328,7 @@ std::optional<std::string> PacketNetwork::complaint() const {
 }
 
 std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
+  engine_.gather();
   std::vector<PortCounters> all;
   for (std::uint32_t number = 0; number < routing_.topology().link_count(); ++number) {
     const LinkId link(number);
@@ -364,6 +377,7 @@ std::optional<PacketSamples> PacketNetwork::samples() const {
 
 std::optional<ConnectionCounters> PacketNetwork::connection_counters(
     ConnectionId connection) const {
+  engine_.gather();
   const std::uint32_t number = connections_[connection.value()];
   return number == kNoIndex ? ConnectionCounters{} : engine_.counters(number);
 }

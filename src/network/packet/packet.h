@@ -34,7 +34,10 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;
-  [[nodiscard]] std::vector<LinkUse> link_use() const override { return engine_.payload_by_link(); }
+  [[nodiscard]] std::vector<LinkUse> link_use() const override {
+    engine_.gather();
+    return engine_.payload_by_link();
+  }
 
   // Explains, when nothing is left to happen, what became of the messages that are not complete, in
   // one line, with the links of a deadlock by name. Nothing if all are complete.
@@ -62,6 +65,7 @@ class PacketNetwork final : public Network, private EventHandler {
   void on_event(std::uint64_t token) override;
   [[nodiscard]] std::uint32_t connect_adaptive(const ConnectionSpec& spec);
   void wake_at_border();
+  [[nodiscard]] bool wakes_soonest() const;
   void expect_failures(const PacketOptions& options);
   // Returns the paths that a connection takes later. Its route_ is replaced if its links are known
   // to have failed already.

@@ -17,8 +17,13 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   for (std::uint32_t part = 0; part < fabric_.parts(); ++part) {
     workers_.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
   }
-  if (workers_.size() > 1) {
-    pool_ = std::make_unique<ThreadPool>(fabric_.parts());
+  own_ = workers_;
+  if (PacketTeam* const team = options.team; team != nullptr && team->size() > 1) {
+    exchange_ = std::make_unique<PacketExchange>(*team, fabric_, senders_, targets_, watch_, own_);
+    own_ = exchange_->own();
+  }
+  if (own_.size() > 1) {
+    pool_ = std::make_unique<ThreadPool>(static_cast<std::uint32_t>(own_.size()));
   }
   if (options.fast_forward != FastForward::Off) {
     phases_ = std::make_unique<PacketPhases>(fabric_, senders_, targets_, messages_, watch_,
@@ -115,6 +120,9 @@ void PacketEngine::shorten_window(Picoseconds lookahead) {
   if (longest > SimTime()) {
     lookahead = std::min(lookahead, longest.picoseconds());
   }
+  if (exchange_) {
+    exchange_->forget_next();
+  }
   if (lookahead < window_) {
     if (phases_) {
       phases_->resume_all(begin_time_);
@@ -133,6 +141,7 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   }
   Message ordered = message;
   ordered.order = messages_.take_order();
+  ordered.connection = id;
   if (phases_) {
     phases_->send(id, ordered);
     return;
@@ -140,6 +149,13 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   const std::uint32_t slot = messages_.add(ordered);
   if (!targets_.expect(id, slot)) {
     messages_.append(senders_.end(id).last, slot);
+  }
+  if (exchange_) {
+    exchange_->forget_next();
+    if (!exchange_->has_source(id)) {
+      senders_.post_elsewhere(id, slot);
+      return;
+    }
   }
   PacketWorker& worker = worker_of(senders_.end(id).port);
   if (senders_.post(id, slot, worker.notes())) {
@@ -155,6 +171,9 @@ void PacketEngine::sample_before(Picoseconds time) {
 }
 
 std::uint64_t PacketEngine::next_window() const {
+  if (exchange_) {
+    return exchange_->next_window();
+  }
   std::uint64_t next = kNeverWindow;
   for (const auto& worker : workers_) {
     next = std::min(next, worker->next_window());
@@ -189,6 +208,9 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
     phases_->cut();
   }
   run_workers(number, border);
+  if (exchange_) {
+    exchange_->swap(rounds_);
+  }
   begin_time_ = border;
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_at(*this, begin_time_);
@@ -213,7 +235,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
 void PacketEngine::run_workers(std::uint64_t number, Picoseconds until) {
   ++rounds_;
   if (!pool_) {
-    workers_.front()->run(number, workers_, rounds_, until);
+    own_.front()->run(number, workers_, rounds_, until);
     return;
   }
   std::size_t due = 0;
@@ -221,12 +243,12 @@ void PacketEngine::run_workers(std::uint64_t number, Picoseconds until) {
     due += worker->due(number);
   }
   if (due < static_cast<std::size_t>(fabric_.options().min_shared)) {
-    for (const auto& worker : workers_) {
+    for (const auto& worker : own_) {
       worker->run(number, workers_, rounds_, until);
     }
     return;
   }
-  pool_->do_all([&](std::uint32_t part) { workers_[part]->run(number, workers_, rounds_, until); });
+  pool_->do_all([&](std::uint32_t own) { own_[own]->run(number, workers_, rounds_, until); });
 }
 
 // Collects what was noted in the window, in an order that no way of working through it changes.
@@ -243,6 +265,9 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
                              .token = message.token});
       if (phases_) {
         static_cast<void>(phases_->take_whole(whole));
+      }
+      if (exchange_ && !exchange_->has_target(message.connection)) {
+        targets_.complete_elsewhere(message.connection, whole.slot);
       }
       messages_.remove(whole.slot);
     }

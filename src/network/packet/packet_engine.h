@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "network/contract/network.h"
+#include "network/packet/packet_exchange.h"
 #include "network/packet/packet_fabric.h"
 #include "network/packet/packet_messages.h"
 #include "network/packet/packet_options.h"
@@ -95,12 +96,22 @@ class PacketEngine {
   // Queues a message; `message.time` must not fall from call to call.
   void send(std::uint32_t connection, const Message& message);
 
-  // The end of the next window in which anything is due; kNeverTime if nothing is.
+  // The end of the next window in which anything is due; kNeverTime if nothing is. All processes of
+  // a team ask at the same moment of their runs.
   [[nodiscard]] Picoseconds next_border() const;
+  // Returns whether processes of a team would ask each other for it.
+  [[nodiscard]] bool is_shared() const { return exchange_ != nullptr; }
   // Works through that window. Adds the messages that complete in later ones, in order of time,
   // then of send().
   void run_window(std::vector<Completion>& completions);
 
+  // To be called by all processes of a team before anything below is asked for: what was counted in
+  // one of them is then known to all. Nothing where this process is alone.
+  void gather() const {
+    if (exchange_) {
+      exchange_->gather(windows_);
+    }
+  }
   // The parts that an observer may look at: ports and switches, and the two ends of connections.
   [[nodiscard]] const PacketFabric& fabric() const { return fabric_; }
   [[nodiscard]] const PacketSenders& senders() const { return senders_; }
@@ -176,6 +187,8 @@ class PacketEngine {
   PacketTargets targets_;
   PacketWatch watch_;
   std::vector<std::unique_ptr<PacketWorker>> workers_;  // One for each part of the fabric.
+  std::unique_ptr<PacketExchange> exchange_;            // With other processes.
+  PacketWorker::Workers own_;                           // Workers that run in this process.
   std::unique_ptr<PacketPhases> phases_;                // With fast-forward.
   std::unique_ptr<ThreadPool> pool_;                    // If there are several.
   std::size_t ports_set_up_ = 0;

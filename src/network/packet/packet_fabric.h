@@ -17,11 +17,12 @@
 #include "network/packet/packet_adaptive.h"
 #include "network/packet/packet_lanes.h"
 #include "network/packet/packet_options.h"
-#include "network/packet/packet_pauses.h"
 #include "network/packet_parts/packet_losses.h"
+#include "network/packet_parts/packet_pauses.h"
 #include "network/packet_parts/packet_port.h"
 #include "network/packet_parts/packet_routes.h"
 #include "network/packet_parts/packet_switch.h"
+#include "network/packet_parts/packet_team.h"
 #include "sim/ids.h"
 #include "topology/graph/topology.h"
 
@@ -139,8 +140,19 @@ class PacketFabric {
   [[nodiscard]] PacketLosses& losses() { return losses_; }
   [[nodiscard]] const PacketLosses& losses() const { return losses_; }
   [[nodiscard]] const RedMarker& marker(std::uint32_t number) const { return markers_[number]; }
-  // Into which the fabric is cut (packet_partition.h), one for each thread.
-  [[nodiscard]] std::uint32_t parts() const { return static_cast<std::uint32_t>(options_.threads); }
+  // Into which the fabric is cut (packet_partition.h), one for each thread of each process.
+  [[nodiscard]] std::uint32_t parts() const {
+    const std::uint32_t processes = options_.team == nullptr ? 1 : options_.team->size();
+    return processes * static_cast<std::uint32_t>(options_.threads);
+  }
+  // Returns whether another process works for the part, or the port.
+  [[nodiscard]] bool is_elsewhere(std::uint32_t part) const {
+    return options_.team != nullptr &&
+           part / static_cast<std::uint32_t>(options_.threads) != options_.team->rank();
+  }
+  [[nodiscard]] bool is_port_elsewhere(std::uint32_t index) const {
+    return options_.team != nullptr && is_elsewhere(ports_[index].part);
+  }
   // Returns whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 

@@ -64,9 +64,17 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picos
                              .sequence = packet.sequence});
   }
   if (port.stamps && !packet.has(Packet::kControl)) {
-    senders_.control()->stamp(
-        packet.connection, packet.sequence, packet.position,
-        {.time = start, .sent_bytes = port.counters.bytes, .queue = bytes_before(port, packet)});
+    const StampElsewhere stamp{
+        .connection = packet.connection,
+        .sequence = packet.sequence,
+        .position = packet.position,
+        .stamp = {
+            .time = start, .sent_bytes = port.counters.bytes, .queue = bytes_before(port, packet)}};
+    if (fabric_.is_port_elsewhere(senders_.end(packet.connection).port)) [[unlikely]] {
+      notes_.stamps.push_back(stamp);
+    } else {
+      senders_.take(stamp);
+    }
   }
   PacketLosses& losses = fabric_.losses();
   const LinkId link(port.link);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/packet/packet_grants.h"
+#include "network/packet_parts/packet_grants.h"
 
 #include <algorithm>
 #include <variant>
@@ -95,7 +95,7 @@ bool PacketGrants::take_request(std::uint32_t id, std::uint32_t number, Picoseco
   if (static_cast<std::int32_t>(number - target.heard) < 0) {
     return false;  // It was overtaken, by another path.
   }
-  Request request = requests_[id].pop();
+  CreditRequest request = requests_[id].pop();
   for (; target.heard != number; ++target.heard) {
     request = requests_[id].pop();
   }
@@ -205,6 +205,9 @@ std::optional<Packet> PacketSenders::on_credit_alarm(std::uint32_t id, Alarm::Ki
     }
   }
   set_ask_timer(id, notes);
+  if (packet && fabric_.is_port_elsewhere(target_port(id))) [[unlikely]] {
+    notes.requests.push_back({.connection = id, .request = grants_.take_asked(id)});
+  }
   return packet;
 }
 

@@ -12,7 +12,9 @@
 #include <queue>
 #include <vector>
 
+#include "network/packet/packet_control.h"
 #include "network/packet/packet_reliability.h"
+#include "network/packet_parts/packet_grants.h"
 #include "network/packet_parts/packet_port.h"
 #include "sim/event.h"
 
@@ -25,6 +27,7 @@ struct PacketMessage {
   EventHandler* done = nullptr;
   std::uint64_t token = 0;
   std::uint32_t next = kNoIndex;  // Behind it on the connection, or in the list of free slots.
+  std::uint32_t connection = kNoIndex;
 };
 
 class PacketMessages {
@@ -102,6 +105,22 @@ struct PacketFailure {
   friend auto operator<=>(const PacketFailure&, const PacketFailure&) = default;
 };
 
+// What one end of a connection, or a port, writes for the other end.
+struct StatementElsewhere {
+  std::uint32_t connection;
+  PacketStatement statement;
+};
+struct RequestElsewhere {
+  std::uint32_t connection;
+  CreditRequest request;
+};
+struct StampElsewhere {
+  std::uint32_t connection;
+  std::uint32_t sequence;
+  std::uint32_t position;
+  PacketControl::Stamp stamp;
+};
+
 // Notes of a worker for all: counters are summed when they are asked for, the rest is taken at the
 // end of the window; alarms are those of its own ports.
 struct PacketNotes {
@@ -113,6 +132,10 @@ struct PacketNotes {
   std::vector<Whole> whole;  // Messages whose last byte is at the target at `time`.
   std::vector<PacketFailure> failures;
   std::vector<PacketStart> starts;  // If they are traced.
+  // What goes beside packets to an end of a connection that another process works for.
+  std::vector<StatementElsewhere> statements;
+  std::vector<RequestElsewhere> requests;
+  std::vector<StampElsewhere> stamps;
   // Ports that drew for a mark, and one of each switch that began to count, if it is asked for.
   std::vector<std::uint32_t> disturbed;
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "network/packet/packet_retransmission.h"
+#include "network/packet_parts/packet_team.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -249,6 +250,17 @@ void check_options(const PacketOptions& options) {
   check_adaptive(options);
   check_pauses(options);
   check_fast_forward(options);
+  check_team(options);
+}
+
+void check_team(const PacketOptions& options) {
+  if (options.team == nullptr || options.team->size() == 1) {
+    return;
+  }
+  expect(options.fast_forward == FastForward::Off,
+         "no fast-forward where several processes work together, found it");
+  expect(options.sample_every == SimTime(),
+         "no samples where several processes work together, found some");
 }
 
 void check_fast_forward(const PacketOptions& options) {

@@ -27,6 +27,8 @@
 
 namespace trainyard {
 
+class PacketTeam;
+
 // The moment at which a switch of the fabric hands a packet to its next port: once it has all of
 // it, or once it has the header and the next port cannot run out of bytes.
 enum class Forwarding : std::uint8_t { StoreAndForward, CutThrough };
@@ -152,6 +154,9 @@ struct PacketOptions {
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
   // kMaxPacketThreads. Results are the same with any number.
   int threads = 1;
+  // The processes among which the fabric is shared out, `threads` parts to each; nothing: this one
+  // alone. It must outlive the engine.
+  PacketTeam* team = nullptr;
   // A window in which fewer packets and ports have work is not worth waking the others for: one
   // thread works through all parts.
   int min_shared = 48;
@@ -191,11 +196,13 @@ void set_control(PacketOptions& options, CongestionControl built_in);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 // Throws ConfigError for options that make no sense, or do not go together: all, those of the
-// control, those of switches that choose ports, and what needs every packet beside fast-forward.
+// control, those of switches that choose ports, what needs every packet beside fast-forward, and
+// what several processes cannot do.
 void check_options(const PacketOptions& options);
 void check_control(const PacketOptions& options);
 void check_adaptive(const PacketOptions& options);
 void check_fast_forward(const PacketOptions& options);
+void check_team(const PacketOptions& options);
 // The names of EcnPreset, in its order.
 [[nodiscard]] std::vector<std::string_view> ecn_names();
 // The thresholds of a preset that marks, at a port of this rate.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/packet/packet_pauses.h"
+#include "network/packet_parts/packet_pauses.h"
 
 #include <spdlog/fmt/fmt.h>
 

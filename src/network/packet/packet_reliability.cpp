@@ -27,10 +27,15 @@ std::uint32_t ReliableConnection::place_of(Psn number) const {
   return low;
 }
 
-void ReliableConnection::add(std::int64_t size, Picoseconds time, std::uint64_t order) {
-  source_.spans.push({.first = source_.end, .size = size, .time = time, .order = order});
+void ReliableConnection::add(std::int64_t size, Picoseconds time, std::uint64_t order,
+                             MessageEnds ends) {
+  if (ends != MessageEnds::Target) {
+    source_.spans.push({.first = source_.end, .size = size, .time = time, .order = order});
+  }
   source_.end += packets_of(size);
-  target_.ends.push(source_.end);
+  if (ends != MessageEnds::Source) {
+    target_.ends.push(source_.end);
+  }
 }
 
 void ReliableConnection::post_due(Picoseconds now) {
@@ -138,8 +143,9 @@ std::uint32_t ReliableConnection::take_completed() {
 }
 
 std::uint64_t ReliableConnection::resent() const {
-  return static_cast<std::uint64_t>(
-      std::visit([](const auto& rules) { return rules.sender.resent(); }, source_.rules));
+  return resent_elsewhere_ +
+         static_cast<std::uint64_t>(
+             std::visit([](const auto& rules) { return rules.sender.resent(); }, source_.rules));
 }
 
 // From here on: what the ends of the engine's connections do with it.
@@ -234,6 +240,10 @@ void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picos
     grants_.on_received(packet.connection, packet.wire, time);
   }
   answer_mark(end, packet, time, answers, notes);
+  if (said.states && fabric_.is_port_elsewhere(source_port(end))) [[unlikely]] {
+    notes.statements.push_back(
+        {.connection = packet.connection, .statement = both.take_statement()});
+  }
   if (said.is_sent) {
     ++notes.counts.acks;
     const unsigned nak = said.is_nak ? Packet::kNak : 0U;

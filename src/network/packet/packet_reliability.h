@@ -17,6 +17,9 @@
 
 namespace trainyard {
 
+// The ends of a connection that are in this process.
+enum class MessageEnds : std::uint8_t { Both, Source, Target };
+
 class ReliableConnection {
  public:
   // A packet to be sent.
@@ -34,7 +37,8 @@ class ReliableConnection {
 
   // The next functions serve both ends, between windows. Adds a message, to be sent from `time` on,
   // which must not fall.
-  void add(std::int64_t size, Picoseconds time, std::uint64_t order);
+  void add(std::int64_t size, Picoseconds time, std::uint64_t order,
+           MessageEnds ends = MessageEnds::Both);
   // The next functions serve the source. Messages of times up to `now` may be sent.
   void post_due(Picoseconds now);
   [[nodiscard]] bool can_send() const;
@@ -60,6 +64,15 @@ class ReliableConnection {
   // Messages of which all packets have come, since the last call.
   [[nodiscard]] std::uint32_t take_completed();
 
+  // Takes what the last answer stated to the process of the source, where it is put.
+  [[nodiscard]] PacketStatement take_statement() { return statements_.pop(); }
+  void put_statement(const PacketStatement& statement) { statements_.push(statement); }
+
+  // Counts what the source has done in another process.
+  void count_elsewhere(std::uint64_t resent, std::uint64_t timeouts) {
+    resent_elsewhere_ = resent;
+    source_.timeouts = timeouts;
+  }
   [[nodiscard]] std::uint64_t resent() const;
   [[nodiscard]] std::uint64_t timeouts() const { return source_.timeouts; }
 
@@ -94,6 +107,7 @@ class ReliableConnection {
   Source source_;
   Target target_;
   PacketStatements statements_;  // Statements of ACKs that have not come yet.
+  std::uint64_t resent_elsewhere_ = 0;
 };
 
 // Something that a port is told at a time of its own, after all that arrives at that instant.

@@ -30,6 +30,7 @@ struct PacketAnswer {
   bool is_new = false;  // The packet had not come before.
   bool is_sent = false;
   bool is_nak = false;
+  bool states = false;       // A statement is queued beside it.
   std::uint32_t number = 0;  // Number that it carries.
 };
 
@@ -138,6 +139,7 @@ struct SelectiveRules {
       return {.is_new = answer.is_new,
               .is_sent = true,
               .is_nak = answer.is_nack,
+              .states = true,
               .number = next_statement++};
     }
 

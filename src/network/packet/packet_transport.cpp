@@ -103,7 +103,9 @@ bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& note
         {.time = message.time, .port = end.port, .connection = id, .kind = Alarm::Kind::Post});
   }
   if (!reliable_.empty()) {
-    reliable_[id].add(message.size, message.time, message.order);
+    const bool ends_here = !fabric_.is_port_elsewhere(target_port(id));
+    reliable_[id].add(message.size, message.time, message.order,
+                      ends_here ? MessageEnds::Both : MessageEnds::Source);
     return false;
   }
   if (end.sending != kNoIndex) {
@@ -113,6 +115,14 @@ bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& note
   end.unsent = message.size;
   sources_[end.source].wait(id, std::max(message.time, end.next_start), message.order);
   return true;
+}
+
+void PacketSenders::post_elsewhere(std::uint32_t id, std::uint32_t slot) {
+  const PacketMessage& message = messages_[slot];
+  ends_[id].last = slot;
+  if (!reliable_.empty() && !fabric_.is_port_elsewhere(target_port(id))) {
+    reliable_[id].add(message.size, message.time, message.order, MessageEnds::Target);
+  }
 }
 
 std::optional<Packet> PacketSenders::take(std::uint32_t source, Picoseconds start,

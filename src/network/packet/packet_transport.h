@@ -15,9 +15,9 @@
 #include "hw/control/dcqcn.h"
 #include "network/packet/packet_control.h"
 #include "network/packet/packet_fabric.h"
-#include "network/packet/packet_grants.h"
 #include "network/packet/packet_messages.h"
 #include "network/packet/packet_reliability.h"
+#include "network/packet_parts/packet_grants.h"
 #include "network/packet_parts/packet_source.h"
 #include "network/packet_parts/packet_spray.h"
 
@@ -69,6 +69,8 @@ class PacketSenders {
   // Posts a message that was sent now, behind all others of the connection. Whether the port where
   // it begins may have something to send that it had not.
   [[nodiscard]] bool post(std::uint32_t connection, std::uint32_t slot, PacketNotes& notes);
+  // The same where another process sends: of its own ends it has the target at most.
+  void post_elsewhere(std::uint32_t connection, std::uint32_t slot);
 
   // Returns the time at which one of the connections that begin at a port may send; kNeverTime if
   // none has anything.
@@ -112,6 +114,11 @@ class PacketSenders {
         by, [&](std::uint32_t connection) { return messages_[ends_[connection].sending].order; });
   }
   [[nodiscard]] std::size_t count() const { return ends_.size(); }
+  // The last port of its paths.
+  [[nodiscard]] std::uint32_t target_port(std::uint32_t connection) const {
+    const SendingEnd& end = ends_[connection];
+    return fabric_.positions()[end.path + end.hops - 1U];
+  }
   [[nodiscard]] const SendingEnd& end(std::uint32_t connection) const { return ends_[connection]; }
   // Returns the payload of messages that have left, and of the one that leaves.
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
@@ -119,6 +126,12 @@ class PacketSenders {
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
   // Adds the payload of messages that left, by port.
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
+  // packet_exchange.cpp. What results tell of the sending end, for other processes.
+  void put_results(std::uint32_t connection, Parcel& parcel) const;
+  void get_results(std::uint32_t connection, Parcel& parcel);
+  // Takes what has come beside packets for this end.
+  void take(const StatementElsewhere& said);
+  void take(const StampElsewhere& said);
   // Returns the control of the senders if it is a profile.
   [[nodiscard]] PacketControl* control() { return control_ ? &*control_ : nullptr; }
   [[nodiscard]] const PacketControl* control() const { return control_ ? &*control_ : nullptr; }
@@ -252,6 +265,11 @@ class PacketTargets {
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return ends_[connection].cnps;
   }
+  // packet_exchange.cpp. What results tell of the end, for other processes.
+  void put_results(std::uint32_t connection, Parcel& parcel) const;
+  void get_results(std::uint32_t connection, Parcel& parcel);
+  // The oldest message of the connection, which is this one, is complete in another process.
+  void complete_elsewhere(std::uint32_t connection, std::uint32_t slot);
   // Returns whether it has messages to complete.
   [[nodiscard]] bool is_busy(std::uint32_t connection) const {
     return ends_[connection].oldest != kNoIndex;
@@ -270,6 +288,10 @@ class PacketTargets {
     std::uint8_t hops = 0;
   };
 
+  // The first port of the path, where something goes back.
+  [[nodiscard]] std::uint32_t source_port(const ReceivingEnd& end) const {
+    return fabric_.ports()[fabric_.positions()[end.reverse + end.hops - 1U]].opposite;
+  }
   void count_way(const ReceivingEnd& end, const Packet& packet);
   void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
   // The packet, with its number, size and flags, as a control packet to the source at `time`.

@@ -169,12 +169,7 @@ void PacketWorker::take_in(Workers workers, std::uint64_t round) {
       }
     }
   }
-  filled_ = static_cast<std::uint32_t>(round % 2);
-  Outbox& outbox = outboxes_[filled_];
-  outbox.earliest = kNeverTime;
-  for (std::vector<Due>& crossings : outbox.to) {
-    crossings.clear();
-  }
+  begin_round(round);
 }
 
 // The port has something to begin or to free in this window.

@@ -132,6 +132,20 @@ void PacketWorker::cross(std::uint32_t part, const Due& due) {
   outbox.earliest = std::min(outbox.earliest, due.time);
 }
 
+void PacketWorker::begin_round(std::uint64_t round) {
+  filled_ = static_cast<std::uint32_t>(round % 2);
+  Outbox& outbox = outboxes_[filled_];
+  outbox.earliest = kNeverTime;
+  for (std::vector<Due>& crossings : outbox.to) {
+    crossings.clear();
+  }
+}
+
+void PacketWorker::put_crossings(std::uint32_t part, std::span<const Due> dues) {
+  std::vector<Due>& crossings = outboxes_[filled_].to[part];
+  crossings.insert(crossings.end(), dues.begin(), dues.end());
+}
+
 // Stores what goes out on the link of `port` and is due in another part, or in a window that is far
 // away.
 void PacketWorker::put_afar(const Port& port, const Due& due) {

@@ -44,6 +44,8 @@ class PacketLosses {
   // is at its end at `arrival`. To be asked once for each packet, in the order of the link.
   [[nodiscard]] bool loses(LinkId link, std::int64_t bytes, Picoseconds arrival);
 
+  // Replaces what was counted of a link that it knows: another process has counted it.
+  void set_tally(LinkId link, const Tally& tally) { links_.at(link.value()).tally = tally; }
   [[nodiscard]] Tally tally(LinkId link) const;
   [[nodiscard]] Tally tally() const;  // Returns the sum over all links.
 

@@ -57,6 +57,12 @@ class PacketRoutes {
       }
     }
   }
+  // Replaces what was counted for the changes of a connection, one after the other.
+  void recount(std::uint32_t connection, const std::vector<Change>& counted) {
+    if (!counted.empty()) {
+      changes_.at(connection) = counted;
+    }
+  }
   [[nodiscard]] std::vector<Change> of(std::uint32_t connection) const {
     const auto found = changes_.find(connection);
     return found == changes_.end() ? std::vector<Change>() : found->second;

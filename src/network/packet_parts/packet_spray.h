@@ -24,6 +24,7 @@ class PacketSpray {
   // Put at a place that `draw` decides.
   void add_path(std::uint32_t first, std::uint64_t draw);
   [[nodiscard]] const std::vector<SprayPath>& paths() const { return paths_; }
+  [[nodiscard]] std::vector<SprayPath>& paths() { return paths_; }
 
   // From `time` on no packet takes the path that begins at `first`. One must be left at any time.
   void retire(std::uint32_t first, Picoseconds time);

@@ -66,6 +66,22 @@ Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& 
   return result;
 }
 
+void put(const Assessment& known, Parcel& parcel) {
+  parcel.put_text(known.invalid);
+  parcel.put(known.fits);
+  parcel.put(known.bound);
+  parcel.put(known.memory);
+  parcel.put(known.network_bytes);
+}
+
+void get(Assessment& known, Parcel& parcel) {
+  known.invalid = parcel.get_text();
+  known.fits = parcel.get<bool>();
+  known.bound = parcel.get<SimTime>();
+  known.memory = parcel.get<MemoryUse>();
+  known.network_bytes = parcel.get<double>();
+}
+
 bool is_faster(const TimedPlan& a, const TimedPlan& b) {
   return a.step.time != b.step.time ? a.step.time < b.step.time : a.index < b.index;
 }
@@ -99,12 +115,25 @@ class Searcher {
   void assess_all() {
     assessments_.resize(plans_.size());
     const std::size_t tasks = (plans_.size() + kPlansOfTask - 1) / kPlansOfTask;
-    run_tasks_(tasks, [&](std::size_t part) {
+    const auto visit = [&](std::size_t part, const auto& what) {
       const std::size_t end = std::min(plans_.size(), (part + 1) * kPlansOfTask);
       for (std::size_t index = part * kPlansOfTask; index < end; ++index) {
-        assessments_[index] = assess(task_, plans_[index], times_);
+        what(index);
       }
-    });
+    };
+    run_shared(
+        options_.team, tasks, run_tasks_,
+        [&](std::size_t part) {
+          visit(part, [&](std::size_t index) {
+            assessments_[index] = assess(task_, plans_[index], times_);
+          });
+        },
+        [&](std::size_t part, Parcel& parcel) {
+          visit(part, [&](std::size_t index) { put(assessments_[index], parcel); });
+        },
+        [&](std::size_t part, Parcel& parcel) {
+          visit(part, [&](std::size_t index) { get(assessments_[index], parcel); });
+        });
     for (const Assessment& each : assessments_) {
       if (!each.invalid.empty()) {
         ++result_.counts.invalid[each.invalid];
@@ -154,13 +183,26 @@ class Searcher {
                                                 const Timer& timer) {
     std::vector<std::optional<StepTime>> steps(plans.size());
     std::vector<std::string> complaints(plans.size());
-    run_tasks_(plans.size(), [&](std::size_t at) {
+    const auto time = [&](std::size_t at) {
       try {
         steps[at] = timer(job_of(task_, plans_[plans[at]]));
       } catch (const ConfigError& error) {
         complaints[at] = rule_of(error.what(), task_.model.title);
       }
-    });
+    };
+    run_shared(
+        options_.team, plans.size(), run_tasks_, time,
+        [&](std::size_t at, Parcel& parcel) {
+          parcel.put_text(complaints[at]);
+          parcel.put(steps[at].has_value());
+          parcel.put(steps[at].value_or(StepTime()));
+        },
+        [&](std::size_t at, Parcel& parcel) {
+          complaints[at] = parcel.get_text();
+          const bool is_timed = parcel.get<bool>();
+          const auto step = parcel.get<StepTime>();
+          steps[at] = is_timed ? std::optional(step) : std::nullopt;
+        });
     for (std::size_t at = 0; at < plans.size(); ++at) {
       if (!steps[at]) {
         ++result_.counts.invalid[complaints[at]];

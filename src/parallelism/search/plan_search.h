@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "network/packet_parts/packet_team.h"
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/model/expert_routing.h"
@@ -52,6 +53,8 @@ struct SearchOptions {
   // Prunes by lower bounds; false: every plan that fits is timed.
   bool prunes = true;
   StepPower power = {};  // Power of the cluster; zero where energy does not matter.
+  // Processes that share the plans out and have all results in the end; nothing: this one alone.
+  PacketTeam* team = nullptr;
 };
 
 // Plans by what became of them; the numbers add up to all.
@@ -84,6 +87,21 @@ struct PlanSearch {
 // Runs task(0) .. task(count - 1), in any order and on any threads.
 using PlanTaskRunner =
     std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
+
+// Runs the tasks of this process of a team, if there is one; put and get (packet_team.h) are about
+// the result of a task.
+template <typename Put, typename Get>
+void run_shared(PacketTeam* team, std::size_t count, const PlanTaskRunner& run_tasks,
+                const std::function<void(std::size_t)>& task, const Put& put, const Get& get) {
+  if (team == nullptr) {
+    run_tasks(count, task);
+    return;
+  }
+  const std::size_t others = team->size() - 1 - team->rank();
+  run_tasks((count + others) / team->size(),
+            [&](std::size_t own) { task(team->rank() + own * team->size()); });
+  share_items(*team, count, put, get);
+}
 
 // Bounds are with groups that are alone, steps with those of the plan beside each other, which
 // never makes them shorter. The same result whatever the threads of `run_tasks`. A plan whose

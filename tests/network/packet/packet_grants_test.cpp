@@ -3,7 +3,7 @@
 // lost packet stops a flow for ever.
 #include "support/catch.h"
 
-#include "network/packet/packet_grants.h"
+#include "network/packet_parts/packet_grants.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // storm costs those who have nothing to do with it.
 #include "support/catch.h"
 
-#include "network/packet/packet_pauses.h"
+#include "network/packet_parts/packet_pauses.h"
 
 #include <algorithm>
 

@@ -19,6 +19,13 @@
 
 namespace trainyard {
 
+// What a request states, beside the packet that brings it.
+struct CreditRequest {
+  std::uint64_t unasked;
+  std::uint64_t asked;
+  bool is_again;
+};
+
 class PacketGrants {
  public:
   // A connection, numbered from 0, whose data come by the link of this port. Where several with
@@ -52,6 +59,14 @@ class PacketGrants {
   // The deadline has come. Whether to ask again, or to give up.
   [[nodiscard]] bool retry(std::uint32_t connection);
 
+  // Takes what the last request stated to the process of the target, where it is put.
+  [[nodiscard]] CreditRequest take_asked(std::uint32_t connection) {
+    return requests_[connection].pop();
+  }
+  void put_asked(std::uint32_t connection, const CreditRequest& request) {
+    requests_[connection].push(request);
+  }
+
   // --- Of the target. A request has come. Whether to say once more what has been granted.
   [[nodiscard]] bool take_request(std::uint32_t connection, std::uint32_t number, Picoseconds time);
   // Takes so many bytes on the line of data that had not come.
@@ -74,11 +89,6 @@ class PacketGrants {
   struct Posted {
     Picoseconds time;
     std::int64_t wire;
-  };
-  struct Request {
-    std::uint64_t unasked;
-    std::uint64_t asked;
-    bool is_again;
   };
   struct alignas(64) Source {
     Ring<Posted> posted;
@@ -113,7 +123,7 @@ class PacketGrants {
 
   std::vector<Source> sources_;
   std::vector<Target> targets_;
-  std::vector<SpscQueue<Request>> requests_;
+  std::vector<SpscQueue<CreditRequest>> requests_;
   std::vector<std::unique_ptr<Pacer>> pacers_;  // Their settings must stay where they are.
 };
 
