@@ -254,6 +254,32 @@ TEST_CASE("switches that choose for each packet spread a permutation that hashes
   REQUIRE(end_of(RoutingPolicy::Adaptive, roce).end / alone < 1.2);
 }
 
+TEST_CASE(
+    "controls with windows and credits spread a permutation where switches choose as where "
+    "senders do",
+    "[adaptive]") {
+  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 8, .spines = 8}, kTrunk, kTrunk);
+  for (const char* const name : {"nscc", "receiver-credit", "swift", "dctcp"}) {
+    for (const Retransmission recovery : {Retransmission::None, Retransmission::SelectiveRepeat}) {
+      INFO(name << ", recovery " << static_cast<int>(recovery));
+      PacketOptions options = roce_options();
+      options.rates = RateMeaning::Line;
+      options.retransmission = recovery;
+      set_control(options, shipped_control(name));
+      const auto run_with = [&](RoutingPolicy policy) {
+        return run_shift(fabric, policy, options, 1, kPacket * 500);
+      };
+      const ShiftRun chosen = run_with(RoutingPolicy::Adaptive);
+      REQUIRE(chosen.links == 2 * 8 + 2 * 8);
+      REQUIRE(chosen.stats.reordered > 0);
+      REQUIRE(chosen.stats.drops == 0);
+      REQUIRE(chosen.stats.failures == 0);
+      REQUIRE(chosen.end / run_with(RoutingPolicy::Spray).end < 1.05);
+      REQUIRE(chosen.end / run_with(RoutingPolicy::EcmpHash).end < 0.7);
+    }
+  }
+}
+
 // Three hosts on each of two leaves, and two ways of half their rate, one of which is longer.
 TestFabric uneven_ways(SimTime longer) {
   TopologyBuilder builder;
