@@ -26,6 +26,8 @@
 #include "cli/common/commands.h"
 #include "cli/sweep/sweep_file.h"
 #include "collectives/hccl/hccl_profile.h"
+#include "collectives/mpi/mpi_profile.h"
+#include "collectives/mpi/mpi_rules.h"
 #include "hw/control/control_profile.h"
 #include "hw/parts/catalogue.h"
 #include "hw/transport/transport_profile.h"
@@ -85,6 +87,8 @@ std::vector<Kind> kinds() {
       {"convolutional-workload", "A training step of a convolutional network",
        schema_of<ConvolutionalWorkload>(convolutional_workload_fields)},
       {"hccl-profile", "Costs of the tasks of HCCL", schema_of<HcclProfile>(hccl_fields)},
+      {"mpi-profile", "Costs of messages of MPI", schema_of<MpiProfile>(mpi_fields)},
+      {"mpi-rules", "Which algorithm MPI takes", schema_of<MpiRules>(mpi_rule_fields)},
       {"nccl-profile", "Constants of NCCL's event model",
        schema_of<nccl::Profile>(nccl::profile_fields)},
       {"measured-table", "A measured table of a collective",

@@ -13,6 +13,7 @@
 #include "cli/collective/collective_hccl.h"
 #include "cli/collective/collective_html.h"
 #include "cli/collective/collective_inputs.h"
+#include "cli/collective/collective_mpi.h"
 #include "cli/collective/collective_nccl.h"
 #include "cli/collective/collective_request.h"
 #include "cli/collective/collective_traffic.h"
@@ -261,6 +262,7 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
   CollectiveInputs inputs = load_collective_inputs(request, log);
   CollectiveOutcome run = request.nccl   ? run_nccl(request, inputs, log)
                           : request.hccl ? run_hccl(request, inputs, log)
+                          : request.mpi  ? run_mpi(request, inputs, log)
                                          : run_plain(request, inputs, log);
   add_comparison(request, inputs, run.report);
   if (request.report) {

@@ -4,9 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "cli/collective/groups_file.h"
+#include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/mixed_options.h"
 #include "cli/common/plot.h"
@@ -100,7 +102,7 @@ std::string_view algorithm_help() {
   static const std::string text = fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
       "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat,collnetdirect,"
-      "collnetchain",
+      "collnetchain; mpi: auto (Open MPI's own choice), or some of its names for OP",
       fmt::join(names_of(kAlgorithms), ","));
   return text;
 }
@@ -108,22 +110,68 @@ std::string_view algorithm_help() {
 // NCCL has neither barriers nor exchanges of any matrix, so that these are plain.
 Options collective_runtime() {
   Options rows = runtime_options(HasMixed::Yes);
+  rows.front().help =
+      "of collectives: nccl (the default), as NCCL chooses and runs them; rccl (that of AMD's "
+      "GPUs), hccl (of Huawei's Ascend 910 and 910B) and mpi (Open MPI, between host memories), as "
+      "these do; plain, links and latencies only";
+  rows.front().traits.choices = "nccl|rccl|plain|hccl|mpi";
+  rows[1].traits.other_if = "runtime=plain|hccl|mpi";
   rows.front().traits.other_if = "operation=barrier|alltoallv";
   rows.front().traits.other_choices = "plain";
   return rows;
 }
 
-// The variables of HCCL; refuses what its runs do not have.
-HcclEnvironment read_hccl(const OptionReader& reader) {
-  for (const char* const option : {"algo", "channels", "groups", "report", "counters", "samples",
-                                   "packets", "message-times"}) {
+// Refuses what runs of HCCL and MPI do not have.
+void refuse_unsupported(const OptionReader& reader, std::string_view runtime) {
+  for (const char* const option :
+       {"channels", "groups", "report", "counters", "samples", "packets", "message-times"}) {
     if (reader.given(option)) {
       throw ConfigError(
-          fmt::format("--{}: expected without --runtime hccl, found both{}", option,
-                      option == std::string_view("algo") ? "; --env HCCL_ALGO=... chooses" : ""));
+          fmt::format("--{}: expected without --runtime {}, found both", option, runtime));
     }
   }
+}
+
+// The variables of HCCL.
+HcclEnvironment read_hccl(const OptionReader& reader) {
+  if (reader.given("algo")) {
+    throw ConfigError(
+        "--algo: expected without --runtime hccl, found both; --env HCCL_ALGO=... chooses");
+  }
+  refuse_unsupported(reader, "hccl");
   return HcclEnvironment::parse(reader.texts("env"));
+}
+
+MpiRequest read_mpi(const OptionReader& reader, Operation operation) {
+  refuse_unsupported(reader, "mpi");
+  if (reader.given("compare")) {
+    throw ConfigError(
+        "--compare: expected without --runtime mpi, found both; its bounds are of GPUs");
+  }
+  const std::filesystem::path folder = configs_folder() / "mpi";
+  MpiRequest request{.rules = MpiRules::load(folder / "open-mpi-4.1.yaml"),
+                     .profile = MpiProfile::load(folder / "profile.yaml")};
+  const MpiRules::Rule* const rule = request.rules.rule(operation);
+  if (rule == nullptr) {
+    throw ConfigError(fmt::format("--runtime mpi: expected an operation with rules, found {}",
+                                  to_string(operation)));
+  }
+  const std::string list = reader.text("algo").value_or("auto");
+  if (list == "auto") {
+    return request;
+  }
+  for (const std::string& name : split_list(list)) {
+    if (std::ranges::find(rule->algorithms, name) == rule->algorithms.end()) {
+      fail_option("algo",
+                  fmt::format("auto alone, or some of {}", fmt::join(rule->algorithms, ", ")), name,
+                  rule->algorithms);
+    }
+    if (std::ranges::find(request.algorithms, name) != request.algorithms.end()) {
+      fail_option("algo", "every algorithm once", list);
+    }
+    request.algorithms.push_back(name);
+  }
+  return request;
 }
 
 }  // namespace
@@ -218,6 +266,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     request.nccl = read_nccl_request(reader, request.operation, *request.runtime.nccl);
   } else if (request.runtime.hccl) {
     request.hccl = read_hccl(reader);
+  } else if (request.runtime.is_mpi) {
+    request.mpi = read_mpi(reader, request.operation);
   } else {
     read_algorithms(reader, request);
   }

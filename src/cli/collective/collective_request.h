@@ -16,8 +16,17 @@
 #include "cli/common/runtime.h"
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/hccl/hccl_choice.h"
+#include "collectives/mpi/mpi_profile.h"
+#include "collectives/mpi/mpi_rules.h"
 
 namespace trainyard {
+
+// Open MPI's rules and costs.
+struct MpiRequest {
+  MpiRules rules;
+  MpiProfile profile;
+  std::vector<std::string> algorithms = {};  // By Open MPI's names; none: its rules choose.
+};
 
 struct CollectiveRequest {
   Operation operation = Operation::AllReduce;
@@ -30,7 +39,8 @@ struct CollectiveRequest {
   std::optional<int> factor;
   Runtime runtime = {};
   std::optional<NcclRequest> nccl;      // With the runtime nccl,
-  std::optional<HcclEnvironment> hccl;  // or hccl; plain has the following.
+  std::optional<HcclEnvironment> hccl;  // or hccl,
+  std::optional<MpiRequest> mpi;        // or mpi; plain has the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.

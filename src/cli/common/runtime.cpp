@@ -149,7 +149,8 @@ void assume_runtime(OptionReader& reader) {
     return (row.traits.needs == kLibraries || row.traits.needs == "runtime=nccl") &&
            reader.given(row.name);
   });
-  if (!has_both || !reader.given("cluster") || reader.chosen("runtime") == "plain") {
+  if (!has_both || !reader.given("cluster") || reader.chosen("runtime") == "plain" ||
+      reader.chosen("runtime") == "mpi") {
     return;
   }
   for (const GpuModel& gpu : gpus_of(reader)) {
@@ -209,6 +210,8 @@ Runtime read_runtime(const OptionReader& reader) {
   }
   if (reader.word("runtime") == "hccl") {
     runtime.hccl = HcclProfile::load(configs_folder() / "hccl" / "profile.yaml");
+  } else if (reader.word("runtime") == "mpi") {
+    runtime.is_mpi = true;
   } else if (reader.word("runtime") != "plain") {
     runtime.nccl = read_nccl_version(reader, runtime.notes);
     runtime.is_rccl = reader.word("runtime") == "rccl";

@@ -26,6 +26,7 @@ struct Runtime {
   bool is_rccl = false;  // AMD's, which is planned by its own rules.
   // Huawei's: what its tasks cost. Without `nccl`.
   std::optional<HcclProfile> hccl = {};
+  bool is_mpi = false;  // Open MPI between host memories. Without `nccl`.
   // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
@@ -34,9 +35,9 @@ struct Runtime {
   NetworkExtras extras = {};                    // Of engines, where the command has them.
   std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
 
-  // "nccl", "rccl", "hccl" or "plain".
+  // "nccl", "rccl", "hccl", "mpi" or "plain".
   [[nodiscard]] std::string_view name() const {
-    return hccl ? "hccl" : !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
+    return hccl ? "hccl" : is_mpi ? "mpi" : !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
   }
   // "NCCL 2.30.7" or "RCCL"; with `nccl`.
   [[nodiscard]] std::string library() const;

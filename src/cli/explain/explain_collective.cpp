@@ -231,8 +231,9 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
 }
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {
-  if (request.hccl) {
-    throw ConfigError("--runtime: expected nccl, rccl or plain to explain, found hccl");
+  if (request.hccl || request.mpi) {
+    throw ConfigError(fmt::format("--runtime: expected nccl, rccl or plain to explain, found {}",
+                                  request.runtime.name()));
   }
   const MachineModel machine{.cluster = inputs.cluster,
                              .nccl = load_profile(request.inputs.profile)};

@@ -84,11 +84,11 @@ void ScheduleWriter::embed(const Schedule& inner, const std::vector<Rank>& ranks
 }
 
 std::unique_ptr<Schedule> ScheduleWriter::finish(Operation operation, std::string name,
-                                                 std::uint32_t chunk_count) {
+                                                 std::uint32_t chunk_count, Rank root) {
   ScheduleShape shape{.operation = operation,
                       .algorithm = std::move(name),
                       .ranks = static_cast<int>(lanes_.size()),
-                      .root = RankId(0),
+                      .root = RankId(root),
                       .chunk_count = chunk_count,
                       .entries = static_cast<std::uint32_t>(listing_.size()),
                       .lanes = static_cast<std::uint32_t>(lanes_.size()),

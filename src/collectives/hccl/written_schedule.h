@@ -32,7 +32,7 @@ class ScheduleWriter {
 
   // Chunks are numbered from 0 to chunk_count - 1.
   [[nodiscard]] std::unique_ptr<Schedule> finish(Operation operation, std::string name,
-                                                 std::uint32_t chunk_count);
+                                                 std::uint32_t chunk_count, Rank root = 0);
 
  private:
   [[nodiscard]] ChunkRange listed(const Chunks& chunks);

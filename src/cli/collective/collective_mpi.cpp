@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective/collective_mpi.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_traffic.h"
+#include "cli/common/common.h"
+#include "cli/common/long_run_display.h"
+#include "collectives/mpi/mpi_run.h"
+#include "parallelism/run/tier_volumes.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+struct MpiRun {
+  MpiCall call;
+  std::string wanted;  // What the rules or the user chose,
+  std::string name;    // and what Open MPI's code makes of it.
+  MpiTiming timing = {};
+  std::vector<TierVolume> volumes = {};
+};
+
+std::vector<MpiRun> runs_of(const CollectiveRequest& request, const CollectiveInputs& inputs) {
+  std::vector<MpiRun> runs;
+  for (const Bytes size : inputs.sizes) {
+    const MpiCall call{.operation = request.operation,
+                       .ranks = inputs.ranks(),
+                       .size = size,
+                       .root = RankId(static_cast<std::uint32_t>(request.root))};
+    std::vector<std::string> wanted = request.mpi->algorithms;
+    if (wanted.empty()) {
+      wanted.push_back(request.mpi->rules.choose(call.operation, call.ranks, call.size));
+    }
+    for (std::string& each : wanted) {
+      const std::optional<std::string> name = mpi_algorithm(each, call);
+      if (!name) {
+        throw ConfigError(
+            fmt::format("--algo: expected an algorithm that has a schedule for {} of {} ranks, "
+                        "found \"{}\"",
+                        to_string(call.operation), call.ranks, each));
+      }
+      runs.push_back({.call = call, .wanted = std::move(each), .name = *name});
+    }
+  }
+  return runs;
+}
+
+void time_runs(const CollectiveRequest& request, const CollectiveInputs& inputs,
+               std::vector<MpiRun>& runs) {
+  const std::vector<NodeId> nodes = mpi_nodes(inputs.cluster);
+  const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
+  run_tasks(runs.size(), request.threads, "collective", [&](std::size_t index) {
+    MpiRun& run = runs[index];
+    run.timing = time_mpi(inputs.cluster, nodes, run.name, run.call, request.mpi->rules,
+                          request.mpi->profile, request.runtime.fidelity(), request.packet.options);
+    CollectiveResult carried;
+    carried.link_use = std::move(run.timing.link_use);
+    run.volumes = tier_volumes(tiers, traffic_of(carried, "collective"));
+  });
+}
+
+// A note for each name that stands for another one, with the sizes where it does.
+void add_names(const std::vector<MpiRun>& runs, std::vector<std::string>& notes) {
+  for (std::size_t index = 0; index < runs.size(); ++index) {
+    const MpiRun& run = runs[index];
+    const bool is_new =
+        index == 0 || runs[index - 1].wanted != run.wanted || runs[index - 1].name != run.name;
+    if (run.name != run.wanted && is_new) {
+      notes.push_back(fmt::format("{} of {}: Open MPI runs it as {}", run.wanted,
+                                  to_string(run.call.size), run.name));
+    }
+  }
+}
+
+}  // namespace
+
+CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& inputs,
+                          spdlog::logger& log) {
+  CHECK(request.mpi.has_value(), "the runtime is another one");
+  CollectiveOutcome run{.report = empty_report(request, inputs)};
+  run.report.runtime = request.runtime.name();
+  run.report.fidelity = to_string(request.runtime.fidelity());
+  run.report.show_fingerprint = request.fingerprint;
+  run.report.notes = std::move(inputs.notes);
+  run.report.notes.push_back(
+      "mpi runtime: Open MPI 4.1 between host memories, a rank for each GPU on a core of its own "
+      "beside the nearest memory; inside a host through shared memory, between hosts by TCP, with "
+      "the costs of configs/mpi/profile.yaml, which are those of one machine");
+  std::vector<MpiRun> runs = runs_of(request, inputs);
+  time_runs(request, inputs, runs);
+  for (const MpiRun& timed : runs) {
+    if (timed.timing.complaint) {
+      log.error("{} of {}: {}", to_string(request.operation), to_string(timed.call.size),
+                *timed.timing.complaint);
+      run.complete = false;
+      continue;
+    }
+    CollectiveRow row = timed_row(request.operation, timed.call.size, timed.timing.time, inputs);
+    row.algorithm = timed.wanted;
+    row.channels = 1;
+    row.protocol = "-";
+    row.transfers = timed.timing.messages;
+    row.fingerprint = timed.timing.fingerprint;
+    row.volumes = timed.volumes;
+    run.report.rows.push_back(std::move(row));
+  }
+  mark_best(run.report.rows);
+  add_names(runs, run.report.notes);
+  if (request.runtime.fidelity() == Fidelity::Packet) {
+    add_packet_notes(request.packet, inputs.cluster.routing, run.report.notes);
+  }
+  add_part_notes(inputs.cluster, request.inputs, run.report.notes);
+  return run;
+}
+
+}  // namespace trainyard

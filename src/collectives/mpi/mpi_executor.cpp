@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/mpi/mpi_executor.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint64_t kKinds = 16;  // At least those of Wake.
+
+}  // namespace
+
+MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology& topology,
+                         const Schedule& schedule, std::span<const NodeId> nodes,
+                         const MpiProfile& profile, Bytes size)
+    : EventHandler(simulator),
+      simulator_(simulator),
+      network_(network),
+      schedule_(schedule),
+      profile_(profile),
+      chunking_(schedule.shape(), size),
+      ranks_(nodes.size()) {
+  CHECK(schedule.shape().lanes == nodes.size(), "a lane for each rank");
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ConnectionId> connections;
+  const auto connect = [&](std::uint32_t from, std::uint32_t to) {
+    const auto [entry, fresh] = connections.try_emplace({from, to});
+    if (fresh) {
+      entry->second =
+          network.connect({.source = nodes[from],
+                           .target = nodes[to],
+                           .flow_label = static_cast<std::uint32_t>(connections.size() - 1)});
+    }
+    return entry->second;
+  };
+  for (std::uint32_t index = 0; index < schedule.shape().connections; ++index) {
+    const ScheduleConnection ends = schedule.connection(index);
+    Link link{.source = ends.source.value(), .target = ends.target.value()};
+    link.is_inside =
+        topology.node(nodes[link.source]).server == topology.node(nodes[link.target]).server;
+    if (!link.is_inside) {
+      link.there = connect(link.source, link.target);
+      link.back = connect(link.target, link.source);
+    }
+    links_.push_back(std::move(link));
+  }
+}
+
+void MpiExecutor::start(SimTime begin) {
+  left_ = static_cast<std::uint32_t>(ranks_.size());
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    wake(begin, Wake::Run, rank);
+  }
+}
+
+std::optional<SimTime> MpiExecutor::finish_time() const {
+  return left_ == 0 ? std::optional(end_) : std::nullopt;
+}
+
+void MpiExecutor::wake(SimTime time, Wake what, std::uint32_t index) {
+  simulator_.schedule(time - simulator_.now(), *this,
+                      index * kKinds + static_cast<std::uint64_t>(what));
+}
+
+void MpiExecutor::hand_over(ConnectionId connection, Bytes size, Wake what, std::uint32_t index) {
+  network_.send(connection, size, *this, index * kKinds + static_cast<std::uint64_t>(what));
+}
+
+SimTime MpiExecutor::occupy(std::uint32_t rank, SimTime busy) {
+  SimTime& free = ranks_[rank].free;
+  free = std::max(free, simulator_.now()) + busy;
+  return free;
+}
+
+void MpiExecutor::resume(std::uint32_t rank) {
+  if (std::exchange(ranks_[rank].is_waiting, false)) {
+    wake(std::max(simulator_.now(), ranks_[rank].free), Wake::Run, rank);
+  }
+}
+
+bool MpiExecutor::is_eager(const Link& link, Bytes size) const {
+  return size < (link.is_inside ? profile_.shared.eager : profile_.tcp.eager);
+}
+
+void MpiExecutor::on_event(std::uint64_t token) {
+  const auto index = static_cast<std::uint32_t>(token / kKinds);
+  const auto what = static_cast<Wake>(token % kKinds);
+  if (what == Wake::Run) {
+    return run(index);
+  }
+  Link& link = links_[index];
+  switch (what) {
+    case Wake::Run:
+      return;
+    case Wake::Launch:
+      return launch(index);
+    case Wake::Arrive:
+      ++link.arrived;
+      return resume(link.target);
+    case Wake::Answer:
+      return hand_over(link.back, Bytes(0), Wake::Ask, index);
+    case Wake::Ask:
+      return wake(occupy(link.source, profile_.tcp.send), Wake::Send, index);
+    case Wake::Send:
+      link.copied = occupy(link.source, transfer_time(link.asked, profile_.tcp.copy));
+      return hand_over(link.there, link.asked, Wake::Bring, index);
+    case Wake::Bring:
+      return wake(std::max(simulator_.now(), link.copied), Wake::Ready, index);
+    case Wake::Ready:
+      link.stage = Stage::Here;
+      resume(link.target);
+      [[fallthrough]];
+    case Wake::Release:
+      --ranks_[link.source].sends;
+      return resume(link.source);
+  }
+}
+
+void MpiExecutor::run(std::uint32_t rank) {
+  Rank& self = ranks_[rank];
+  if (simulator_.now() < self.free) {
+    return wake(self.free, Wake::Run, rank);  // It has answered somebody meanwhile.
+  }
+  if (self.next == schedule_.step_count(LaneId(rank))) {
+    if (self.sends > 0) {
+      self.is_waiting = true;
+      return;
+    }
+    --left_;
+    end_ = std::max(end_, simulator_.now());
+    return;
+  }
+  const Step step = schedule_.step(LaneId(rank), self.next);
+  CHECK(is_message(step.kind), "a step that is a message");
+  if (step.kind == StepKind::Send ? send(rank, step) : take(rank, step)) {
+    ++self.next;
+    wake(self.free, Wake::Run, rank);
+  } else {
+    self.is_waiting = true;
+  }
+}
+
+bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
+  Rank& self = ranks_[rank];
+  if (self.has_received && self.sends > 0) {
+    return false;
+  }
+  self.has_received = false;
+  ++messages_;
+  Link& link = links_[step.connection];
+  const Bytes size = chunking_.bytes(step.chunks);
+  const bool is_eager = this->is_eager(link, size);
+  SimTime busy = link.is_inside ? profile_.shared.send : profile_.tcp.send;
+  if (is_eager) {
+    busy += transfer_time(size, link.is_inside ? profile_.shared.copy : profile_.tcp.copy);
+  } else {
+    ++self.sends;
+  }
+  link.leaving.push_back(size);
+  wake(occupy(rank, busy), Wake::Launch, step.connection);
+  return true;
+}
+
+void MpiExecutor::launch(std::uint32_t index) {
+  Link& link = links_[index];
+  const Bytes size = link.leaving.front();
+  link.leaving.pop_front();
+  if (link.is_inside) {
+    wake(simulator_.now() + profile_.shared.latency, Wake::Arrive, index);
+  } else {
+    hand_over(link.there, is_eager(link, size) ? size : Bytes(0), Wake::Arrive, index);
+  }
+}
+
+bool MpiExecutor::take(std::uint32_t rank, const Step& step) {
+  Link& link = links_[step.connection];
+  if (link.arrived == 0 || link.stage == Stage::Asked) {
+    return false;
+  }
+  const Bytes size = chunking_.bytes(step.chunks);
+  const MpiProfile::Shared& shared = profile_.shared;
+  const MpiProfile::Tcp& tcp = profile_.tcp;
+  if (is_eager(link, size)) {
+    (void)occupy(rank, link.is_inside ? shared.receive + transfer_time(size, shared.copy)
+                                      : tcp.receive + transfer_time(size, tcp.copy));
+  } else if (link.is_inside) {
+    const Bandwidth rate = size < shared.cached ? shared.read : shared.uncached;
+    const SimTime read = occupy(rank, shared.rendezvous + transfer_time(size, rate));
+    wake(read + shared.latency, Wake::Release, step.connection);
+  } else if (link.stage == Stage::None) {
+    link.stage = Stage::Asked;
+    link.asked = size;
+    wake(occupy(rank, tcp.receive), Wake::Answer, step.connection);
+    return false;
+  } else {
+    link.stage = Stage::None;
+    (void)occupy(rank, tcp.receive + transfer_time(std::min(size, tcp.fragment), tcp.copy));
+  }
+  if (step.kind == StepKind::Reduce) {
+    const bool is_read = schedule_.shape().operation != Operation::Reduce;
+    (void)occupy(rank, transfer_time(size, is_read ? profile_.rewrite : profile_.sum));
+  }
+  --link.arrived;
+  ranks_[rank].has_received = true;
+  return true;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a schedule on CPUs: each rank is one thread that does one thing after the other, and its
+// time goes into messages, copies and sums.
+//
+// A rank goes through the steps of its lane. Sends do not wait, but a send that follows a receive
+// waits until all sends before have ended, as MPI_Sendrecv and MPI_Waitall do. With s the bytes of
+// a message, c a rate of copies:
+//   inside a host, s < eager   sender busy send + s/c, then latency; receiver busy receive + s/c
+//   inside a host, otherwise   sender busy send, then latency; the receiver, when its lane is there,
+//                              busy rendezvous + s/read; the send ends a latency later
+//   between hosts, s < eager   sender busy send + s/c, then the network; receiver busy
+//                              receive + s/c
+//   between hosts, otherwise   sender busy send, then an empty message; the receiver, when its lane
+//                              is there, busy receive, answers; the sender, busy send + s/c, sends;
+//                              the message is there when the network has brought it, and not before
+//                              its copy at the sender has ended; receiver busy receive and the copy
+//                              of the last fragment. The send ends when the network has brought it
+//   a sum                      receiver busy s/sum more in a reduce, of which nobody else reads the
+//                              result, and s/rewrite in others
+// Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/mpi/mpi_profile.h"
+#include "collectives/schedule/schedule.h"
+#include "network/contract/network.h"
+#include "sim/simulator.h"
+
+namespace trainyard {
+
+class MpiExecutor final : private EventHandler {
+ public:
+  // The schedule has one lane for each rank, in their order, and no other steps than messages. Rank
+  // r is in the memory nodes[r]; those of one server have a host in common. `begin` is when all
+  // ranks begin. The arguments must outlive the executor.
+  MpiExecutor(Simulator& simulator, Network& network, const Topology& topology,
+              const Schedule& schedule, std::span<const NodeId> nodes, const MpiProfile& profile,
+              Bytes size);
+
+  void start(SimTime begin);
+  // When the last rank has ended; none if one never does. After the simulator has run.
+  [[nodiscard]] std::optional<SimTime> finish_time() const;
+  [[nodiscard]] std::uint64_t messages() const { return messages_; }
+
+ private:
+  // What an event is about; the rest of its token is the rank, of Run, or else the link.
+  enum class Wake : std::uint8_t {
+    Run,      // The rank goes on.
+    Launch,   // The sender has done its part.
+    Arrive,   // The receiver may take a message.
+    Answer,   // The receiver has asked for what the sender has announced,
+    Ask,      // and that has come to the sender,
+    Send,     // which sends now;
+    Bring,    // the network has brought it,
+    Ready,    // and its copy at the sender has ended, too.
+    Release,  // A send has ended.
+  };
+  enum class Stage : std::uint8_t { None, Asked, Here };  // Of an announced message.
+
+  struct Link {
+    std::uint32_t source = 0;
+    std::uint32_t target = 0;
+    bool is_inside = false;
+    ConnectionId there = {};  // Between hosts, both ways.
+    ConnectionId back = {};
+    std::deque<Bytes> leaving = {};  // Sizes of messages before Launch.
+    std::uint32_t arrived = 0;       // Messages that the receiver may take.
+    Stage stage = Stage::None;       // Of the first of them.
+    Bytes asked = {};                // Its size,
+    SimTime copied = {};             // and when its copy at the sender has ended.
+  };
+  struct Rank {
+    std::uint64_t next = 0;     // Step.
+    SimTime free = {};          // When its CPU has nothing to do.
+    std::uint32_t sends = 0;    // Those that have not ended.
+    bool has_received = false;  // Since the last send.
+    bool is_waiting = false;
+  };
+
+  void on_event(std::uint64_t token) override;
+  void wake(SimTime time, Wake what, std::uint32_t index);
+  void hand_over(ConnectionId connection, Bytes size, Wake what, std::uint32_t index);
+  void run(std::uint32_t rank);
+  // Return whether the rank has done the step; if not, it waits.
+  bool send(std::uint32_t rank, const Step& step);
+  bool take(std::uint32_t rank, const Step& step);
+  void launch(std::uint32_t index);
+  // Lets a rank go on that waits.
+  void resume(std::uint32_t rank);
+  // Keeps the CPU of a rank busy; returns until when.
+  SimTime occupy(std::uint32_t rank, SimTime busy);
+  [[nodiscard]] bool is_eager(const Link& link, Bytes size) const;
+
+  Simulator& simulator_;
+  Network& network_;
+  const Schedule& schedule_;
+  const MpiProfile& profile_;
+  Chunking chunking_;
+  std::vector<Link> links_;
+  std::vector<Rank> ranks_;
+  std::uint32_t left_ = 0;
+  SimTime end_ = {};
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/mpi/mpi_run.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "collectives/mpi/mpi_executor.h"
+#include "network/engines/make_network.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// Chunks of alltoall are listed message by message: log2(N) N^2 / 2 entries of Bruck's.
+void check_held(int ranks) {
+  constexpr int kMaxRanks = 2'048;
+  if (ranks > kMaxRanks) {
+    throw ConfigError(
+        fmt::format("--runtime mpi: expected at most {} ranks, found {}", kMaxRanks, ranks));
+  }
+}
+
+}  // namespace
+
+std::vector<NodeId> mpi_nodes(const Cluster& cluster) {
+  check_held(static_cast<int>(cluster.gpus.size()));
+  const Routing routing(cluster.topology, cluster.routing);
+  std::vector<NodeId> nodes;
+  for (const NodeId gpu : cluster.gpus) {
+    const std::optional<NodeId> memory = routing.host_memory(gpu);
+    if (!memory) {
+      throw ConfigError(fmt::format(
+          "--runtime mpi: expected servers with CPUs, whose memory has the ranks, found {} without",
+          cluster.topology.node(gpu).name));
+    }
+    nodes.push_back(*memory);
+  }
+  return nodes;
+}
+
+MpiTiming time_mpi(const Cluster& cluster, const std::vector<NodeId>& nodes, std::string_view name,
+                   const MpiCall& call, const MpiRules& rules, const MpiProfile& profile,
+                   Fidelity fidelity, const PacketOptions& packet) {
+  const auto schedule = mpi_schedule(name, call, rules);
+  Routing routing(cluster.topology, cluster.routing);
+  Simulator simulator;
+  const auto network = make_network(fidelity, simulator, routing, packet);
+  MpiExecutor executor(simulator, *network, cluster.topology, *schedule, nodes, profile, call.size);
+  const MpiCopies copies = mpi_copies(name, call);
+  executor.start(transfer_time(copies.own, profile.copy) +
+                 transfer_time(copies.shared, profile.rewrite));
+  simulator.run();
+  MpiTiming timing{.messages = executor.messages(),
+                   .fingerprint = simulator.fingerprint(),
+                   .link_use = network->link_use(),
+                   .complaint = network->complaint()};
+  if (!timing.complaint) {
+    const std::optional<SimTime> end = executor.finish_time();
+    CHECK(end.has_value(), "all ranks end");
+    timing.time = *end;
+  }
+  return timing;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime mpi from arguments to output, in this process.
+#include "support/catch.h"
+
+#include "cli/collective/collective_mpi.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/common/commands.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+nlohmann::json mpi_json(const std::string& operation, std::vector<std::string> more) {
+  more.insert(more.begin(),
+              {operation, "--cluster", "dgx-a100", "--runtime", "mpi", "--format", "json"});
+  std::ostringstream out;
+  REQUIRE(run_command(collective_command(), more, out) == 0);
+  return nlohmann::json::parse(out.str());
+}
+
+}  // namespace
+
+TEST_CASE("MPI's choices are columns of the table", "[cli][mpi]") {
+  const auto host = mpi_json("all_reduce", {"--nodes", "1", "-b", "4K", "-e", "64K", "-f", "16"});
+  REQUIRE(host["runtime"] == "mpi");
+  REQUIRE(host["rows"][0]["algorithm"] == "recursive_doubling");
+  REQUIRE(host["rows"][1]["algorithm"] == "rabenseifner");
+  const auto two = mpi_json("all_reduce", {"--nodes", "2", "-b", "64K", "-e", "64K"});
+  REQUIRE(two["rows"][0]["time_us"] > host["rows"][1]["time_us"]);
+  const auto told = mpi_json("broadcast", {"--nodes", "1", "--root", "3", "-b", "1M", "-e", "1M",
+                                           "--algo", "chain,knomial"});
+  REQUIRE(told["rows"][0]["algorithm"] == "chain");
+  REQUIRE(told["rows"][0]["time_us"] > told["rows"][1]["time_us"]);
+}
+
+TEST_CASE("the runtime mpi refuses what it does not have", "[cli][mpi]") {
+  const auto refuses = [](const std::string& operation, std::vector<std::string> more,
+                          const std::string& start) {
+    REQUIRE_THROWS_WITH(mpi_json(operation, std::move(more)), Catch::Matchers::StartsWith(start));
+  };
+  refuses("all_reduce", {"--channels", "2"}, "--channels: expected without --runtime mpi");
+  refuses("all_reduce", {"--compare"}, "--compare: expected without --runtime mpi");
+  refuses("all_reduce", {"--algo", "tree"}, "--algo: expected auto alone, or some of basic_linear");
+  refuses("all_reduce", {"--algo", "ring,ring"}, "--algo: expected every algorithm once");
+  refuses("sendrecv", {}, "--runtime mpi: expected an operation with rules, found sendrecv");
+  refuses("broadcast", {"--algo", "scatter_allgather_ring", "-b", "1M"},
+          "--algo: expected an algorithm that has a schedule");
+  REQUIRE_THROWS_AS(mpi_json("all_reduce", {"--env", "NCCL_ALGO=Ring"}), ConfigError);
+  REQUIRE_THROWS_AS(mpi_json("all_reduce", {"--trace", "t.json"}), ConfigError);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of a call is the sum of what its CPUs do, which is told by hand here for two ranks.
+#include "support/catch.h"
+
+#include "collectives/mpi/mpi_run.h"
+
+#include "sim/config_error.h"
+#include "support/built_clusters.h"
+#include "support/mpi.h"
+
+namespace trainyard {
+namespace {
+
+SimTime time_of(const Cluster& cluster, Operation operation, std::string_view name, Bytes size) {
+  const MpiCall call{
+      .operation = operation, .ranks = static_cast<int>(cluster.gpus.size()), .size = size};
+  return time_mpi(cluster, mpi_nodes(cluster), name, call, shipped_mpi_rules(),
+                  shipped_mpi_profile(), Fidelity::Flow, roce_options())
+      .time;
+}
+
+}  // namespace
+
+TEST_CASE("a broadcast to one rank is a message", "[collectives][mpi]") {
+  const MpiProfile profile = shipped_mpi_profile();
+  const MpiProfile::Shared& shared = profile.shared;
+  const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
+  const Bytes shorter = kib(1);
+  REQUIRE(time_of(host, Operation::Broadcast, "chain", shorter) ==
+          shared.send + shared.latency + shared.receive + transfer_time(shorter, shared.copy) * 2);
+  const Bytes longer = mib(1);
+  // The root waits until it has been read.
+  REQUIRE(time_of(host, Operation::Broadcast, "chain", longer) ==
+          shared.send + shared.latency * 2 + shared.rendezvous +
+              transfer_time(longer, shared.read));
+}
+
+TEST_CASE("sums and copies of its own take a rank's time", "[collectives][mpi]") {
+  const MpiProfile profile = shipped_mpi_profile();
+  const MpiProfile::Shared& shared = profile.shared;
+  const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
+  const Bytes size = kib(2);
+  REQUIRE(time_of(host, Operation::AllReduce, "recursive_doubling", size) ==
+          shared.send + shared.latency + shared.receive + transfer_time(size, shared.copy) * 2 +
+              transfer_time(size, profile.rewrite) * 2);
+  REQUIRE(time_of(host, Operation::Reduce, "linear", size) ==
+          shared.send + shared.latency + shared.receive + transfer_time(size, shared.copy) * 2 +
+              transfer_time(size, profile.sum));
+}
+
+TEST_CASE("between hosts a long message is asked for", "[collectives][mpi]") {
+  const MpiProfile::Tcp tcp = shipped_mpi_profile().tcp;
+  const Cluster hosts = shipped_cluster("dgx-a100", {.nodes = 2, .gpus_per_node = 1});
+  const SimTime shorter = time_of(hosts, Operation::Broadcast, "chain", tcp.eager - Bytes(4));
+  const SimTime longer = time_of(hosts, Operation::Broadcast, "chain", tcp.eager);
+  const SimTime copy = transfer_time(tcp.eager, tcp.copy);
+  REQUIRE(shorter > tcp.send + tcp.receive + copy * 2 - nanoseconds(10));
+  // Two more messages, but copies while the network carries the data, except for the last.
+  REQUIRE(longer > tcp.send * 2 + tcp.receive * 2 + copy * 2);
+}
+
+TEST_CASE("a root with more ranks to serve takes longer", "[collectives][mpi]") {
+  const Cluster four = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 4});
+  const Cluster eight = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 8});
+  const SimTime few = time_of(four, Operation::Gather, "basic_linear", kib(256));
+  const SimTime many = time_of(eight, Operation::Gather, "basic_linear", kib(512));
+  REQUIRE(many > few * 2);
+}
+
+}  // namespace trainyard
