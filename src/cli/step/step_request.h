@@ -67,7 +67,8 @@ void refuse_calls(const OptionReader& reader, std::string_view what);
 [[nodiscard]] std::vector<std::string> graph_notes(const StepRequest& request,
                                                    const LoweredRun& run);
 
-// Notes how packets fared where they were not simulated as usual, and what was asked of the network.
+// Notes how packets fared where they were not simulated as usual, and what else was asked of the
+// network.
 void add_network_notes(const StepRequest& request, const std::optional<PacketStats>& packets,
                        const ExtraResults& extras, std::vector<std::string>& notes);
 

@@ -231,6 +231,7 @@ void MixedNetwork::on_event(std::uint64_t token) {
 void MixedNetwork::end(std::uint64_t slot) {
   const Message message = messages_[slot];
   free_.push_back(slot);
+  last_end_ = simulator_.now();
   simulator_.schedule(SimTime(), *message.done, message.token);
   Connection& connection = connections_[message.connection];
   if (--connection.under_way > 0) {

@@ -42,7 +42,9 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   void set_purpose(std::string_view purpose) { purpose_ = purpose; }
   ConnectionId connect(const ConnectionSpec& spec) override;
   void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
-  [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
+  // When the last message of packets was complete: the present may be that of an exchange after the
+  // end.
+  [[nodiscard]] SimTime quiet_time() const override { return last_end_; }
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override;
@@ -123,6 +125,7 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   std::vector<Message> begun_;         // Sent at this instant, where crowds count.
   std::vector<std::uint32_t> crowds_;  // Connections with messages under way, by link.
   bool is_exchange_due_ = false;
+  SimTime last_end_;
   MixedStats mixed_stats_;
 };
 

@@ -139,6 +139,7 @@ class PacketPhases {
   struct Passed {
     std::vector<std::int64_t> lines = {};
     std::vector<QueueShift> ports = {};
+    std::vector<QueueShifts> queues = {};  // Changes of all ports' queues.
   };
   struct Phase {
     std::uint64_t serial = 0;
@@ -272,7 +273,10 @@ class PacketPhases {
   void resume(std::uint32_t number, std::uint64_t until, const Tell* news);
 
   // packet_settling.cpp
-  [[nodiscard]] RateState rate_state(std::uint32_t number, Picoseconds time) const;
+  // Whether a state counts what waits in queues, by connection.
+  enum class Queues : bool { NotCounted, Counted };
+  [[nodiscard]] RateState rate_state(std::uint32_t number, Picoseconds time, Queues queues);
+  [[nodiscard]] std::map<std::uint32_t, std::int64_t> waiting_in(const Ring<Packet>& queue);
   [[nodiscard]] std::vector<RatePath> rate_paths(const Phase& phase) const;
   [[nodiscard]] bool measure(std::uint32_t number, Picoseconds until);
   void go_on_measuring(std::uint32_t number, Picoseconds time);
@@ -281,7 +285,8 @@ class PacketPhases {
   [[nodiscard]] std::int64_t most_queued(const Phase& phase, std::int64_t most) const;
   [[nodiscard]] std::optional<Passed> passed_in(const Phase& phase, std::int64_t periods) const;
   [[nodiscard]] std::int64_t move_settled(Phase& phase, std::int64_t periods);
-  void move_queue(std::uint32_t index, const SettledRates::Queue& rates, std::int64_t periods);
+  void move_queue(std::uint32_t index, const SettledRates::Queue& rates, std::int64_t periods,
+                  const QueueShifts& shifts);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -310,6 +315,7 @@ class PacketPhases {
   std::vector<PacketStart> starts_;     // Scratch.
   Picoseconds border_ = 0;              // End of the last window.
   bool is_written_anew_ = false;        // The story of the phase that late workers simulate.
+  std::vector<std::int64_t> waiting_;   // Scratch of waiting_in(): zeros, indexed by connection.
   std::vector<PacketMessage> late_;     // Complete, and not told.
   std::vector<std::uint32_t> due_;      // Phases to look at in this window.
   std::vector<std::uint32_t> written_;  // Phases whose stories have new ends.

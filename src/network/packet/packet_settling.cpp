@@ -30,7 +30,23 @@ constexpr int kChanges = 2;
 
 }  // namespace
 
-RateState PacketPhases::rate_state(std::uint32_t number, Picoseconds time) const {
+std::map<std::uint32_t, std::int64_t> PacketPhases::waiting_in(const Ring<Packet>& queue) {
+  waiting_.resize(lines_.size());
+  std::vector<std::uint32_t> seen;
+  for (std::uint32_t i = 0; i < queue.size(); ++i) {
+    const std::uint32_t id = queue.at(i).connection;
+    if (waiting_[id]++ == 0) {
+      seen.push_back(id);
+    }
+  }
+  std::map<std::uint32_t, std::int64_t> waiting;
+  for (const std::uint32_t id : seen) {
+    waiting.emplace(id, std::exchange(waiting_[id], 0));
+  }
+  return waiting;
+}
+
+RateState PacketPhases::rate_state(std::uint32_t number, Picoseconds time, Queues queues) {
   const Phase& phase = phases_[number];
   RateState state{.time = time};
   const auto sent = std::ranges::lower_bound(phase.entries, time, {},
@@ -47,11 +63,10 @@ RateState PacketPhases::rate_state(std::uint32_t number, Picoseconds time) const
   }
   for (const std::uint32_t index : phase.ports) {
     const Port& port = fabric_.ports()[index];
-    RateState::Place place{.packets = port.counters.packets, .waiting = port.queue.size()};
-    for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
-      ++place.deep[port.queue.at(i).connection];
+    state.places.push_back({.packets = port.counters.packets, .waiting = port.queue.size()});
+    if (queues == Queues::Counted) {
+      state.places.back().deep = waiting_in(port.queue);
     }
-    state.places.push_back(std::move(place));
   }
   return state;
 }
@@ -82,7 +97,7 @@ bool PacketPhases::measure(std::uint32_t number, Picoseconds until) {
   }
   phase.settling.interval = std::max(phase.settling.interval, kFirstInterval);
   phase.repeat->stage = Repeat::Stage::Measured;
-  phase.repeat->states = {rate_state(number, until)};
+  phase.repeat->states = {rate_state(number, until, Queues::Counted)};
   cuts_.push({.time = until + phase.settling.interval, .serial = phase.serial, .phase = number});
   return true;
 }
@@ -91,7 +106,9 @@ bool PacketPhases::measure(std::uint32_t number, Picoseconds until) {
 void PacketPhases::go_on_measuring(std::uint32_t number, Picoseconds time) {
   Phase& phase = phases_[number];
   Repeat& repeat = *phase.repeat;
-  repeat.states.push_back(rate_state(number, time));
+  // What waited by connection is compared between the first state and the third.
+  repeat.states.push_back(
+      rate_state(number, time, repeat.states.size() == 1 ? Queues::NotCounted : Queues::Counted));
   if (has_changed(repeat.states.front(), repeat.states.back())) {
     ++phase.settling.changes;
     measure_later(number, time);
@@ -195,19 +212,20 @@ std::optional<PacketPhases::Passed> PacketPhases::passed_in(const Phase& phase,
                                                             std::int64_t periods) const {
   const SettledRates& rates = *phase.repeat->settled;
   const auto full = static_cast<std::uint16_t>(fabric_.sizes().full);
-  std::vector<QueueShifts> queues(fabric_.ports().size());  // Indexed by port.
+  Passed passed{.ports = std::vector<QueueShift>(fabric_.ports().size()),
+                .queues = std::vector<QueueShifts>(fabric_.ports().size())};
   for (const SettledRates::Queue& queue : rates.queues) {
     const std::uint32_t port = phase.ports[queue.place];
-    queues[port] = shifts_of(fabric_.ports()[port].queue, queue, periods, full);
+    passed.queues[port] = shifts_of(fabric_.ports()[port].queue, queue, periods, full);
   }
-  Passed passed{.ports = std::vector<QueueShift>(fabric_.ports().size())};
   for (std::size_t i = 0; i < rates.lines.size(); ++i) {
     const std::uint32_t id = phase.connections[i];
     QueueShift flow{.packets = rates.lines[i].packets * periods,
                     .bytes = rates.lines[i].packets * periods * full};
     for (std::size_t hop = 0; hop < senders_.end(id).hops; ++hop) {
       const std::uint32_t port = lines_[id].path[hop];
-      if (const auto own = queues[port].find(id); own != queues[port].end()) {
+      const QueueShifts& shifts = passed.queues[port];
+      if (const auto own = shifts.find(id); own != shifts.end()) {
         flow.packets -= own->second.packets;
         flow.bytes -= own->second.bytes;
       }
@@ -245,7 +263,8 @@ std::int64_t PacketPhases::move_settled(Phase& phase, std::int64_t periods) {
     }
   }
   for (const SettledRates::Queue& queue : rates.queues) {
-    move_queue(phase.ports[queue.place], queue, periods);
+    const std::uint32_t port = phase.ports[queue.place];
+    move_queue(port, queue, periods, passed->queues[port]);
   }
   for (const std::uint32_t index : phase.ports) {
     Port& port = fabric_.ports()[index];
@@ -267,12 +286,12 @@ std::int64_t PacketPhases::move_settled(Phase& phase, std::int64_t periods) {
 }
 
 void PacketPhases::move_queue(std::uint32_t index, const SettledRates::Queue& rates,
-                              std::int64_t periods) {
+                              std::int64_t periods, const QueueShifts& shifts) {
   Port& port = fabric_.ports()[index];
   const auto full = static_cast<std::uint16_t>(fabric_.sizes().full);
   std::int64_t packets = 0;
   std::int64_t bytes = 0;
-  for (const auto& [connection, change] : shifts_of(port.queue, rates, periods, full)) {
+  for (const auto& [connection, change] : shifts) {
     packets += change.packets;
     bytes += change.bytes;
   }

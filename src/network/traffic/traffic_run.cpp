@@ -2,6 +2,7 @@
 #include "network/traffic/traffic_run.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <algorithm>
 
 #include <cstddef>
 #include <utility>
@@ -92,7 +93,7 @@ class Runner {
     CHECK(!flows_[flow].end, "a flow was complete twice");
     flows_[flow].end = simulator_.now();
     if (++ended_ == expected_) {
-      quiet_time_ = network_.quiet_time();
+      quiet_time_ = std::max(simulator_.now(), network_.quiet_time());
     }
   }
 

@@ -72,6 +72,21 @@ TEST_CASE("what runs as flows alone, or as packets alone, takes what its engine 
   }
 }
 
+// The last look at what packets sent is up to 20 us after their end.
+TEST_CASE("a run is over when its last message is complete, not when packets are looked at") {
+  const TestFabric fabric = one_switch(4, kLink);
+  const Traffic traffic{.connections = {{.source = 0, .target = 1}},
+                        .messages = {{.connection = 0, .size = 1_KiB}}};
+  Simulator simulator;
+  Routing routing(fabric.topology, kTestRouting);
+  MixedNetwork network(simulator, routing, line_options(), packets_from(fabric));
+  const SimTime end = play(simulator, network, fabric, traffic).back().time;
+  simulator.run();
+  REQUIRE(simulator.now() == 20_us);
+  REQUIRE(network.quiet_time() == end);
+  REQUIRE(end < 5_us);
+}
+
 // Both want 1 ms of the link to host 1: each has half of it, and both end after 2 ms.
 TEST_CASE("a flow and a message of packets that share a link have half of it each") {
   const TestFabric fabric = one_switch(3, kLink);
