@@ -240,11 +240,13 @@ VerbSettings read_verb_settings(const OptionReader& reader, const PacketRequest&
   const auto count = [&](std::string_view name) {
     return reader.integer(name, 1, kMost).value_or(1);
   };
+  const std::optional<int> inlined =
+      reader.integer("inline", 0, static_cast<int>(kGreatestInline.count()));
   return {.verb = static_cast<Verb>(reader.choice("verb")),
           .queue_pairs = count("qps"),
           .cores = count("cores"),
           .batch = count("batch"),
-          .inline_limit = reader.message_size("inline"),
+          .inline_limit = inlined ? std::optional(Bytes(*inlined)) : std::nullopt,
           .mtu = packet.options.mtu};
 }
 
@@ -403,9 +405,9 @@ Command transfer_command() {
                 "with --verb: requests for each doorbell (default: 1)",
                 {.needs = "verb", .synonyms = "post-list"}},
                {"inline",
-                "SIZE",
-                "with --verb: greatest payload inside a request (default: none for rates, 220 for "
-                "latencies)",
+                "BYTES",
+                "with --verb: greatest payload inside a request, 0 to 220 (default: 0 for rates, "
+                "220 for latencies)",
                 {.needs = "verb"}},
                {"both-ways", "", "each pair in both directions at once"},
                {"all-at-once", "", "all pairs at once instead of one after the other"},

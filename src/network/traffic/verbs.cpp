@@ -52,7 +52,6 @@ constexpr std::array kAdapterRates{RateOfAdapter{"ConnectX-5", 200e6},
 constexpr double kRequestsPerCompletion = 100;  // perftest -Q; others complete without an entry.
 constexpr double kRequestsUnderWay = 128;       // perftest -t, of a queue pair.
 constexpr double kReadsUnderWay = 16;  // max_rd_atomic of ConnectX, what perftest prints as well.
-constexpr Bytes kInlineOfLatencies{220};  // perftest on mlx5: "Max inline data".
 
 // Of PCIe: docs/models/hardware.md, section PCIe, and its source there.
 constexpr double kTlpBytes = 26.0 + 16.0 / 4.0;
@@ -333,6 +332,7 @@ VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder) {
 
 SimTime verb_latency(const VerbPath& path, const VerbSettings& settings, Bytes size) {
   CHECK(size > Bytes(0), "a message has data");
+  CHECK(settings.inline_limit.value_or(Bytes(0)) <= kGreatestInline, "a request is larger");
   const bool is_read = settings.verb == Verb::Read;
   const VerbWay& data = is_read ? path.back : path.there;
   SimTime latency = path.there.latency;
@@ -340,7 +340,7 @@ SimTime verb_latency(const VerbPath& path, const VerbSettings& settings, Bytes s
     // The request goes to the adapter, whose fetch is as long as the ways out to the memory and in
     // from there: together a path there and a path back.
     latency += path.back.latency;
-  } else if (!is_inline(settings, size, kInlineOfLatencies)) {
+  } else if (!is_inline(settings, size, kGreatestInline)) {
     latency += path.there.source_host + path.back.target_host;  // A read of the data over PCIe.
   }
   if (settings.verb == Verb::Send) {

@@ -162,6 +162,7 @@ TEST_CASE("what does not go with verbs is refused in one line") {
           "--verb: expected without --fidelity, found both");
   REQUIRE(error_verbs({"write", "--pfc", "off"}) ==
           "--pfc: expected --fidelity packet beside it, found flow");
+  REQUIRE(error_verbs({"write", "--inline", "221"}).find("--inline: expected") == 0);
   REQUIRE(error_verbs({"write", "--qps", "0"}).find("--qps: expected") == 0);
   REQUIRE(error_transfer(pair_and({"--verb", "write"})) ==
           "--verb: expected --from and --to to be host memories, such as server0/memory0, found "
