@@ -167,7 +167,7 @@ bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
 void MpiExecutor::launch(std::uint32_t index) {
   Link& link = links_[index];
   const Bytes size = link.leaving.front();
-  link.leaving.pop_front();
+  link.leaving.erase(link.leaving.begin());
   if (link.is_inside) {
     wake(simulator_.now() + profile_.shared.latency, Wake::Arrive, index);
   } else {

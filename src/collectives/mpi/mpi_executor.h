@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -69,11 +68,11 @@ class MpiExecutor final : private EventHandler {
     bool is_inside = false;
     ConnectionId there = {};  // Between hosts, both ways.
     ConnectionId back = {};
-    std::deque<Bytes> leaving = {};  // Sizes of messages before Launch.
-    std::uint32_t arrived = 0;       // Messages that the receiver may take.
-    Stage stage = Stage::None;       // Of the first of them.
-    Bytes asked = {};                // Its size,
-    SimTime copied = {};             // and when its copy at the sender has ended.
+    std::vector<Bytes> leaving = {};  // Sizes of messages before Launch.
+    std::uint32_t arrived = 0;        // Messages that the receiver may take.
+    Stage stage = Stage::None;        // Of the first of them.
+    Bytes asked = {};                 // Its size,
+    SimTime copied = {};              // and when its copy at the sender has ended.
   };
   struct Rank {
     std::uint64_t next = 0;     // Step.

@@ -112,12 +112,14 @@ void write_gather(MpiWriter& writer, MpiTreeKind kind, bool asks) {
 // From the farthest child on, or in the order of numbers.
 void write_scatter(MpiWriter& writer, MpiTreeKind kind) {
   MpiTree tree = block_tree(writer, kind);
+  if (kind != MpiTreeKind::Linear) {
+    for (std::vector<Rank>& children : tree.children) {
+      std::ranges::reverse(children);
+    }
+  }
   for (Rank self = 0; self < writer.ranks(); ++self) {
     if (self != tree.root) {
       writer.take(StepKind::Receive, tree.parent[self], self, tree.below(self));
-    }
-    if (kind != MpiTreeKind::Linear) {
-      std::ranges::reverse(tree.children[self]);
     }
     for (const Rank child : tree.children[self]) {
       writer.send(self, child, tree.below(child));

@@ -13,7 +13,7 @@ namespace {
 
 // Chunks of alltoall are listed message by message: log2(N) N^2 / 2 entries of Bruck's.
 void check_held(int ranks) {
-  constexpr int kMaxRanks = 2'048;
+  constexpr int kMaxRanks = 1'024;
   if (ranks > kMaxRanks) {
     throw ConfigError(
         fmt::format("--runtime mpi: expected at most {} ranks, found {}", kMaxRanks, ranks));

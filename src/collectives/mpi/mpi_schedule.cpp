@@ -183,7 +183,8 @@ bool is_short(std::int64_t ranks, std::int64_t elements) {
   return elements < ranks;
 }
 bool is_below_power(std::int64_t ranks, std::int64_t elements) {
-  return elements < static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ranks)));
+  return ranks < 2 ||
+         elements < static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ranks)));
 }
 bool is_no_power(std::int64_t ranks, std::int64_t /*elements*/) {
   return !std::has_single_bit(static_cast<std::uint64_t>(ranks));

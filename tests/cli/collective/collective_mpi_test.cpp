@@ -19,7 +19,8 @@ nlohmann::json mpi_json(const std::string& operation, std::vector<std::string> m
   more.insert(more.begin(),
               {operation, "--cluster", "dgx-a100", "--runtime", "mpi", "--format", "json"});
   std::ostringstream out;
-  REQUIRE(run_command(collective_command(), more, out) == 0);
+  const int status = run_command(collective_command(), more, out);
+  REQUIRE(status == 0);
   return nlohmann::json::parse(out.str());
 }
 
