@@ -61,7 +61,7 @@ TEST_CASE("who times messages changes neither their times nor their order") {
       std::vector<Woken> woken = play(simulator, *network, fabric, traffic);
       return std::pair(std::move(woken), extra_results(*network).messages);
     };
-    Traffic queue{.connections = {{.source = 0, .target = 1}}};
+    Traffic queue{.connections = {{.source = 0, .target = 1}}, .messages = {}};
     for (int i = 0; i < 4; ++i) {
       queue.messages.push_back({.connection = 0, .size = 125'000_B});
     }
