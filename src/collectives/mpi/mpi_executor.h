@@ -6,7 +6,7 @@
 // waits until all sends before have ended, as MPI_Sendrecv and MPI_Waitall do. With s the bytes of
 // a message, c a rate of copies:
 //   inside a host, s < eager   sender busy send + s/c, then latency; receiver busy receive + s/c
-//   inside a host, otherwise   sender busy send, then latency; the receiver, when its lane is there,
+//   inside a host, otherwise   sender busy send, then latency; receiver, when its lane is there,
 //                              busy rendezvous + s/read; the send ends a latency later
 //   between hosts, s < eager   sender busy send + s/c, then the network; receiver busy
 //                              receive + s/c
