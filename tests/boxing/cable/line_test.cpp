@@ -86,7 +86,7 @@ TEST_CASE("a cable marks frames that find so many bytes before them, if they tak
 
 TEST_CASE("marked headers keep a right check sum, whatever it was") {
   for (unsigned identity = 0; identity < 256; ++identity) {
-    for (const char service : {1, 2, 3}) {
+    for (const char service : {'\1', '\2', '\3'}) {
       std::vector<unsigned char> frame =
           ipv4_frame(static_cast<unsigned char>(service), static_cast<unsigned char>(identity));
       REQUIRE(mark(frame));
