@@ -95,7 +95,7 @@ class WindowCalendar {
     if (Items& slot = slots_[window % kSlots]; !slot.empty()) {
       spare_.push_back(std::move(items));
       items = std::move(slot);
-      slot = {};
+      slot = Items();
     }
     occupied_[window % kSlots / 64] &= ~(std::uint64_t{1} << (window % 64));
   }
@@ -119,7 +119,7 @@ class WindowCalendar {
     for (std::size_t slot = 0; slot < kSlots; ++slot) {
       std::erase_if(slots_[slot], is_meant);
       if (slots_[slot].empty()) {
-        slots_[slot] = {};
+        slots_[slot] = Items();
         occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
       }
     }
@@ -135,7 +135,7 @@ class WindowCalendar {
   // Forgets everything; windows are counted from `base` on.
   void reset(Window base) {
     for (Items& slot : slots_) {
-      slot = {};
+      slot = Items();
     }
     occupied_.fill(0);
     far_ = {};
@@ -167,7 +167,8 @@ class WindowCalendar {
   }
 
   static constexpr std::size_t kLeast = 8;
-  // The window modulo their number. What has nothing has no memory either.
+  // The window modulo their number. What has nothing has no memory either: it is replaced by Items(),
+  // as assigning {} would keep the memory.
   std::vector<Items> slots_{kSlots};
   std::vector<Items> spare_;  // Empty; the one that was used last at the end.
   std::array<std::uint64_t, kWords> occupied_{};

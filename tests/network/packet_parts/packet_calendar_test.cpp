@@ -52,10 +52,22 @@ TEST_CASE("a calendar hands out windows and their items as a sorted list would")
     if (round % 100 == 0) {
       REQUIRE(calendar.items() == all());
     }
+    if (random.below(50) == 0) {
+      const auto is_meant = [&](std::uint32_t item) { return item % 3 == 0; };
+      calendar.erase_if(is_meant);
+      std::erase_if(naive, [&](const auto& entry) { return is_meant(entry.second); });
+    }
+    if (random.below(200) == 0) {
+      now += 300 + random.below(300);
+      calendar.reset(now);
+      naive.clear();
+    }
   }
   calendar.reset(7);
   REQUIRE(calendar.next() == kNeverWindow);
   REQUIRE(calendar.items().empty());
+  calendar.add(8, 1);
+  REQUIRE(calendar.next() == 8);
 }
 
 TEST_CASE("windows without work can be taken too, and change nothing") {
