@@ -56,7 +56,8 @@ constexpr double kReadsUnderWay = 16;  // max_rd_atomic of ConnectX, what perfte
 // PCIe spends this beside the data of a packet (docs/models/hardware.md, section PCIe).
 constexpr double kTlpBytes = 26.0 + 16.0 / 4.0;
 // A request of mlx5 has a control, a remote address and a data segment of 16 B each, in blocks of
-// 64 B; data in the request have a header of 4 B instead of the last (linux-rdma/rdma-core, providers/mlx5/wqe.h).
+// 64 B; data in the request have a header of 4 B instead of the last (linux-rdma/rdma-core,
+// providers/mlx5/wqe.h).
 constexpr double kBlockBytes = 64.0;
 constexpr double kRequestBytes = 48.0;
 constexpr double kInlineRequestBytes = 36.0;
