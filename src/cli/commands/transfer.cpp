@@ -216,7 +216,8 @@ struct VerbRow {
 // A size, or a range of powers of two such as 8..8M.
 std::vector<Bytes> verb_sizes(const OptionReader& reader) {
   const std::string text = reader.text("size").value_or("2..8M");  // As perftest -a.
-  constexpr Bytes kGreatest = 2_GiB;  // Of a message, InfiniBand Architecture Specification 1.4.
+  // A message has at most 2^31 bytes (InfiniBand Architecture Specification 1.4).
+  constexpr Bytes kGreatest = 2_GiB;
   const std::size_t dots = text.find("..");
   try {
     const Bytes first = parse_message_size(text.substr(0, dots));

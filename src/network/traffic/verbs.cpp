@@ -53,10 +53,11 @@ constexpr double kRequestsPerCompletion = 100;  // perftest -Q; others complete 
 constexpr double kRequestsUnderWay = 128;       // perftest -t, of a queue pair.
 constexpr double kReadsUnderWay = 16;  // max_rd_atomic of ConnectX, what perftest prints as well.
 
-// Of PCIe: docs/models/hardware.md, section PCIe, and its source there.
+// PCIe spends this beside the data of a packet (docs/models/hardware.md, section PCIe).
 constexpr double kTlpBytes = 26.0 + 16.0 / 4.0;
-// Of mlx5: control, remote address and data segment of 16 B each, in blocks of 64 B; data in the
-// request have a header of 4 B instead of the last (linux-rdma/rdma-core, providers/mlx5/wqe.h).
+// A request of mlx5 has a control, a remote address and a data segment of 16 B each, in blocks of
+// 64 B; data in the request have a header of 4 B instead of the last (linux-rdma/rdma-core,
+// providers/mlx5/wqe.h).
 constexpr double kBlockBytes = 64.0;
 constexpr double kRequestBytes = 48.0;
 constexpr double kInlineRequestBytes = 36.0;
@@ -200,8 +201,8 @@ double least_nanoseconds_per_byte(std::span<const VerbLink> links) {
   return slowest;
 }
 
-// Of the payload: its first packet is stored and forwarded by both adapters; what follows it is
-// under way everywhere at once.
+// The payload takes this: its first packet is stored and forwarded by both adapters; what follows
+// it is under way everywhere at once.
 double data_nanoseconds(const VerbWay& way, Bytes mtu, Bytes size) {
   const double first = as_double(std::min(size, mtu));
   const double rest = as_double(size) - first;
@@ -274,7 +275,7 @@ std::string part_of(const Cluster& cluster, NodeId node) {
   return cluster.catalogue.base_of(cluster.topology.parts()[cluster.topology.node(node).part]);
 }
 
-// Of the core nearest to the memory.
+// This is the time of the core nearest to the memory.
 SimTime doorbell_of(const Cluster& cluster, const SplitPath& path) {
   for (const LinkId id : path.all) {
     const NodeId node = cluster.topology.link(id).target;

@@ -16,20 +16,20 @@
 
 namespace trainyard {
 
-// What a work request of a reliable connection asks for. All of them are made by the requester:
+// Work requests of a reliable connection ask for one of these. The requester makes all of them:
 // WRITE and SEND carry its data to the responder, READ brings data back.
 enum class Verb : std::uint8_t { Write, Read, Send };
 // In the order of Verb.
 inline constexpr std::array<std::string_view, 3> kVerbs{"write", "read", "send"};
 
-// What fits into a request that is written to the adapter at once, in BlueFlame's 256 B: what
-// perftest prints for mlx5 as "Max inline data".
+// So much fits into a request that is written to the adapter at once, in BlueFlame's 256 B;
+// perftest prints it for mlx5 as "Max inline data".
 inline constexpr Bytes kGreatestInline{220};
 
 struct VerbSettings {
   Verb verb = Verb::Write;
-  int queue_pairs = 1;  // Of each core.
-  int cores = 1;        // That make work requests at once.
+  int queue_pairs = 1;  // Each core has so many.
+  int cores = 1;        // These make work requests at once.
   int batch = 1;        // Work requests for each doorbell.
   // Greatest payload that travels in the work request, at most kGreatestInline. Without it, as
   // perftest: none in tests of rates, all of that in those of latencies.
@@ -46,7 +46,7 @@ struct VerbLink {
 
 // One direction between two memories.
 struct VerbWay {
-  SimTime latency;      // Of the whole way.
+  SimTime latency;      // It is that of the whole way.
   SimTime source_host;  // The part of it before the first adapter,
   SimTime target_host;  // and behind the last one.
   std::vector<VerbLink> source_links = {};
