@@ -20,7 +20,7 @@ namespace {
 
 struct MpiRun {
   MpiCall call;
-  std::string wanted;  // What the rules or the user chose,
+  std::string wanted;  // The choice of the rules or the user,
   std::string name;    // and what Open MPI's code makes of it.
   MpiTiming timing = {};
   std::vector<TierVolume> volumes = {};

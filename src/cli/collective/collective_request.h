@@ -25,7 +25,7 @@ namespace trainyard {
 struct MpiRequest {
   MpiRules rules;
   MpiProfile profile;
-  std::vector<std::string> algorithms = {};  // By Open MPI's names; none: its rules choose.
+  std::vector<std::string> algorithms = {};  // Open MPI's names; none: its rules choose.
 };
 
 struct CollectiveRequest {

@@ -48,7 +48,7 @@ class MpiExecutor final : private EventHandler {
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
 
  private:
-  // What an event is about; the rest of its token is the rank, of Run, or else the link.
+  // The subject of an event; the rest of its token is the rank, of Run, or else the link.
   enum class Wake : std::uint8_t {
     Run,      // The rank goes on.
     Launch,   // The sender has done its part.
@@ -60,7 +60,7 @@ class MpiExecutor final : private EventHandler {
     Ready,    // and its copy at the sender has ended, too.
     Release,  // A send has ended.
   };
-  enum class Stage : std::uint8_t { None, Asked, Here };  // Of an announced message.
+  enum class Stage : std::uint8_t { None, Asked, Here };  // Stages of an announced message.
 
   struct Link {
     std::uint32_t source = 0;

@@ -297,7 +297,7 @@ void write_scatter_allgather(MpiWriter& writer) {
       if (others + mask <= ranks) {
         continue;
       }
-      // Of the two groups the upper one is not whole: the lower one has ranks without a partner.
+      // The upper one of the two groups is not whole: the lower has ranks without a partner.
       const Rank with_partner = ranks > mine + mask ? ranks - mine - mask : 0;
       for (Rank step = mask / 2; step > 0 && with_partner > 0; step /= 2) {
         const Rank peer = v ^ step;

@@ -35,7 +35,7 @@ class MpiWriter {
   void take(StepKind kind, Rank from, Rank to, const Chunks& chunks) {
     writer_.take(kind, from, to, chunks);
   }
-  // What MPI_Sendrecv does at `self`.
+  // Does what MPI_Sendrecv does at `self`.
   void swap(Rank self, Rank other, const Chunks& sent, StepKind kind, const Chunks& taken) {
     send(self, other, sent);
     take(kind, other, self, taken);

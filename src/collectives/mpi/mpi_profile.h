@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages of MPI cost the CPUs that send and receive them, read from
+// The costs of messages of MPI to the CPUs that send and receive them, read from
 // configs/mpi/profile.yaml. docs/models/mpi.md has the equations.
 #pragma once
 
@@ -35,7 +35,7 @@ struct MpiProfile {
   };
   Shared shared;
   Tcp tcp;
-  Bandwidth sum;      // Of floats in host memory, by the bytes of one addend,
+  Bandwidth sum;      // Sums of floats in host memory, by the bytes of one addend,
   Bandwidth copy;     // and from one buffer of a rank to another.
   Bandwidth rewrite;  // Both, into lines that the caches of other ranks have read before.
 

@@ -31,7 +31,7 @@ struct MpiRules {
     std::vector<std::string> algorithms = {};  // All that it has, by their numbers, from 1 on.
     std::vector<Band> bands = {};
   };
-  std::map<std::string, Rule> rules;  // By the name of the operation.
+  std::map<std::string, Rule> rules;  // Keys are names of operations.
 
   // Throws ConfigError.
   [[nodiscard]] static MpiRules load(const std::filesystem::path& file);

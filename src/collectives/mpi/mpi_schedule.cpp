@@ -56,8 +56,8 @@ struct MpiRow {
   Cut cut = Cut::Ranks;
   void (*write)(MpiWriter& writer) = nullptr;
   Algorithm literature = nullptr;
-  // What a rank first copies within its memory: times the whole size, to where others read it, and
-  // times a block, to where they do not.
+  // Copies that a rank first makes in its memory: times the whole size, to where others read it,
+  // and times a block, to where they do not.
   int wholes = 0;
   int blocks = 0;
   struct Part {

@@ -33,7 +33,7 @@ enum class MpiTreeKind : std::uint8_t {
 struct MpiTree {
   static constexpr std::uint32_t kNone = 0xffff'ffff;
   std::uint32_t root = 0;
-  std::vector<std::uint32_t> parent = {};                 // By rank; kNone for the root.
+  std::vector<std::uint32_t> parent = {};                 // Indexed by rank; kNone: the root.
   std::vector<std::vector<std::uint32_t>> children = {};  // The same, in Open MPI's order.
 
   // All ranks below this one, itself first.

@@ -86,9 +86,8 @@ TEST_CASE("a cable marks frames that find so many bytes before them, if they tak
 
 TEST_CASE("marked headers keep a right check sum, whatever it was") {
   for (unsigned identity = 0; identity < 256; ++identity) {
-    for (const char service : {'\1', '\2', '\3'}) {
-      std::vector<unsigned char> frame =
-          ipv4_frame(static_cast<unsigned char>(service), static_cast<unsigned char>(identity));
+    for (const unsigned char service : std::array<unsigned char, 3>{1, 2, 3}) {
+      std::vector<unsigned char> frame = ipv4_frame(service, static_cast<unsigned char>(identity));
       REQUIRE(mark(frame));
       REQUIRE(frame[15] == 3);
       REQUIRE(header_sum(frame) == 0xffff);
