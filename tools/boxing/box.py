@@ -9,6 +9,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
+from dataclasses import dataclass
 
 from plotting.data import BadInput
 
@@ -28,10 +30,38 @@ def call(*arguments):
     return run.stdout
 
 
+@dataclass
+class Impairment:
+    """What box-cable does to the cables at `devices` (all, if there are none)."""
+
+    program: str
+    delay_us: int = 0
+    loss: str = "0"
+    mark_from: int = 0
+    seed: int = 1
+    devices: tuple = ()
+    is_bare: bool = False  # box-cable carries the frames, and does nothing to them.
+
+    def is_at(self, cable):
+        asked = self.delay_us > 0 or float(self.loss) > 0 or self.mark_from > 0
+        return asked and (not self.devices or bool(set(cable.ends) & set(self.devices)))
+
+    def options(self, number, cable, queue):
+        if self.is_bare:
+            return []
+        words = ["--delay-us", self.delay_us, "--loss", self.loss, "--seed", self.seed + 2 * number]
+        if self.mark_from > 0:
+            words += ["--rate", cable.bits_per_second, "--queue", queue, "--mark-from",
+                      self.mark_from]
+        return [str(word) for word in words]
+
+
 class Box:
     """`queue`: bytes that wait at a port before it drops."""
 
-    def __init__(self, graph, queue, congestion_control):
+    def __init__(self, graph, queue, congestion_control, impairment):
+        self.impairment = impairment
+        self.carriers = []
         self.graph = graph
         self.queue = queue
         self.congestion_control = congestion_control
@@ -69,8 +99,11 @@ class Box:
 
     def add_cable(self, number, cable):
         ports = [f"c{number}"] * 2
-        call("ip", "link", "add", ports[0], "netns", self.name(cable.ends[0]), "type", "veth",
-             "peer", "name", ports[1], "netns", self.name(cable.ends[1]))
+        if self.impairment.is_at(cable):
+            self.add_carrier(number, cable)
+        else:
+            call("ip", "link", "add", ports[0], "netns", self.name(cable.ends[0]), "type", "veth",
+                 "peer", "name", ports[1], "netns", self.name(cable.ends[1]))
         for device, port in zip(cable.ends, ports):
             if device in self.graph.switches:
                 self.inside(device, "ip", "link", "set", port, "master", "bridge")
@@ -79,9 +112,22 @@ class Box:
             # Frames as on a cable, not bundles that the kernel would cut later.
             self.inside(device, "ip", "link", "set", port, "gso_max_segs", "1", "up")
 
+    def add_carrier(self, number, cable):
+        """box-cable instead of a pair of veth devices, with a TAP device of the same name at each end."""
+        words = [self.impairment.program, *(self.name(end) for end in cable.ends), f"c{number}",
+                 *self.impairment.options(number, cable, self.queue)]
+        carrier = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.carriers.append(carrier)
+        if carrier.stdout.readline() != "ready\n":
+            raise BadInput(carrier.stderr.read().strip())
+
     def shape(self):
         for number, cable in enumerate(self.graph.cables):
             for device in cable.ends:
+                # There the queue is box-cable's own, which sees what it marks.
+                if (self.impairment.mark_from > 0 and self.impairment.is_at(cable)
+                        and device in self.graph.switches):
+                    continue
                 self.inside(device, "tc", "qdisc", "add", "dev", f"c{number}", "root", "stab",
                             "overhead", str(ETHERNET_OVERHEAD), "linklayer", "ethernet", "tbf",
                             "rate", f"{cable.bits_per_second}bit", "burst", str(BURST), "limit",
@@ -102,6 +148,8 @@ class Box:
                 # No run starts with what the last one learned.
                 self.inside(host, "sysctl", "-q", "-w", "net.ipv4.tcp_no_metrics_save=1")
                 self.set_control(host)
+                if self.impairment.mark_from > 0:
+                    self.inside(host, "sysctl", "-q", "-w", "net.ipv4.tcp_ecn=1")
             for switch in self.graph.switches:
                 self.inside(switch, "ip", "link", "add", "bridge", "type", "bridge")
                 self.inside(switch, "ip", "link", "set", "bridge", "up")
@@ -116,6 +164,11 @@ class Box:
         self.remove()
 
     def remove(self):
+        for carrier in self.carriers:
+            carrier.terminate()
+            report = carrier.communicate()[0]
+            print(f"{' '.join(carrier.args[1:4])}: {report.strip()}", file=sys.stderr)
+        self.carriers = []
         for name in self.names:
             with contextlib.suppress(OSError):
                 pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True,

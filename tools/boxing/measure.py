@@ -6,6 +6,7 @@ import os
 import pathlib
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -47,6 +48,25 @@ def transfers(box, sources, target, size):
     return rows
 
 
+def rounds_of_server(box, hosts, size, rounds):
+    """Seconds of rounds of a parameter server on the first host, with workers on the others."""
+    program = str(pathlib.Path(__file__).with_name("parameter_server.py"))
+    with subprocess.Popen(box.command(hosts[0], sys.executable, program, "server", "5201",
+                                      str(len(hosts) - 1), str(size), str(rounds)),
+                          stdout=subprocess.PIPE, text=True) as server:
+        server.stdout.readline()
+        workers = [subprocess.Popen(box.command(host, sys.executable, program, "worker",
+                                                box.address(hosts[0]), "5201", str(size),
+                                                str(rounds), str(seed)))
+                   for seed, host in enumerate(hosts[1:], start=1)]
+        seconds = [float(line) / 1e6 for line in server.stdout]
+        for worker in workers:
+            worker.wait(timeout=30)
+    if len(seconds) != rounds:
+        raise BadInput(f"parameter server: expected {rounds} rounds, found {len(seconds)}")
+    return seconds
+
+
 def agent_of(box):
     """The program that Open MPI calls to start its daemon on another host, in place of ssh."""
     handle, name = tempfile.mkstemp(prefix=box.prefix)
@@ -59,7 +79,15 @@ def agent_of(box):
     return name
 
 
-def collectives(box, program, operation, hosts, sizes, repeats):
+def forced(operation, algorithm):
+    """Options by which Open MPI takes the algorithm of that number instead of what its rules say."""
+    if algorithm is None:
+        return []
+    return ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca",
+            f"coll_tuned_{OPERATIONS[operation]}_algorithm", str(algorithm)]
+
+
+def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
     """Medians and spread of one operation over sizes, one rank a host: Open MPI over TCP alone."""
     agent = agent_of(box)
     try:
@@ -69,7 +97,7 @@ def collectives(box, program, operation, hosts, sizes, repeats):
             "plm_rsh_agent", agent, "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include",
             "10.77.0.0/16", "--mca", "oob_tcp_if_include", "10.77.0.0/16", "--mca", "pml", "ob1",
             "--host", ",".join(f"{address}:1" for address in addresses), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", program, OPERATIONS[operation], str(repeats),
+            "--mca", "mpi_yield_when_idle", "1", *forced(operation, algorithm), program, OPERATIONS[operation], str(repeats),
             *(str(size) for size in sizes))
     finally:
         pathlib.Path(agent).unlink()
@@ -101,7 +129,7 @@ def text_of_table(box, operation, hosts, rows, facts):
         f"  ranks: {len(hosts)}",
         '  datatype: "float"',
         '  in_place_or_out: "out"',
-        '  algo_proto: "default"',
+        f'  algo_proto: "{facts["algorithm"]}"',
         "rows:",
     ]
     for row in rows:

@@ -2,6 +2,7 @@
 """The command line of tools/cluster-in-a-box."""
 
 import csv
+import dataclasses
 import datetime
 import io
 import os
@@ -14,9 +15,9 @@ import sys
 from plotting.data import BadInput
 from plotting.parser import OneLineParser, run
 
-from .box import Box, NotAllowed
+from .box import Box, Impairment, NotAllowed
 from .graph import read_graph
-from .measure import OPERATIONS, collectives, text_of_table, transfers
+from .measure import OPERATIONS, collectives, rounds_of_server, text_of_table, transfers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # As ctest and automake have it.
@@ -32,12 +33,21 @@ def parser():
         description="Runs real programs on a cluster file in network namespaces, as root.")
     add = result.add_argument
     add("cluster", metavar="CLUSTER.yaml", help="a tree of hosts with one NIC each, and switches")
-    add("--measure", choices=("transfers", "incast", *OPERATIONS), required=True)
+    add("--measure", choices=("transfers", "incast", "parameter_server", *OPERATIONS), required=True)
+    add("--algorithm", type=int, metavar="N",
+        help="Open MPI's number of an algorithm, instead of its rules' choice (all_reduce: 4 is ring)")
     add("--hosts", type=int, help="how many take part (default: all)")
     add("--sizes", default="4096,65536,1048576", metavar="BYTES,...")
     add("--repeat", type=int, default=5, metavar="N")
     add("--queue", type=int, default=131072, metavar="BYTES", help="of a port")
     add("--control", default="reno", help="congestion control of TCP: reno (the default), bbr, cubic")
+    add("--delay-us", type=int, default=0, metavar="N", help="of each cable, one way")
+    add("--loss", default="0", metavar="SHARE", help="of the packets on each cable")
+    add("--mark-from", type=int, default=0, metavar="BYTES",
+        help="that wait at a switch's port when it marks (ECN)")
+    add("--seed", type=int, default=1, help="of the losses")
+    add("--at", default="", metavar="DEVICE,...",
+        help="devices whose cables have delay, loss and marks (default: all)")
     add("--output", metavar="FILE", help="instead of standard output")
     add("--programs", default=str(ROOT / "build" / "release" / "bin"), metavar="DIR",
         help="where trainyard and box-mpi-times are")
@@ -91,13 +101,25 @@ def measure_transfers(box, hosts, arguments, sizes):
     return output.getvalue()
 
 
+def measure_server(box, hosts, arguments, sizes):
+    lines = ["kind,run,workers,bytes,seconds"]
+    for size in sizes:
+        for number, seconds in enumerate(rounds_of_server(box, hosts, size, arguments.repeat)):
+            lines.append(f"parameter_server,{number},{len(hosts) - 1},{size},{seconds:.6f}")
+    return "\n".join(lines) + "\n"
+
+
 def measure(box, hosts, arguments, sizes):
+    if arguments.measure == "parameter_server":
+        return measure_server(box, hosts, arguments, sizes)
     if arguments.measure not in OPERATIONS:
         return measure_transfers(box, hosts, arguments, sizes)
     rows = collectives(box, str(pathlib.Path(arguments.programs) / "box-mpi-times"),
-                       arguments.measure, hosts, sizes, arguments.repeat)
+                       arguments.measure, hosts, sizes, arguments.repeat, arguments.algorithm)
     version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True)
     facts = {"date": datetime.date.today().isoformat(), "repeats": arguments.repeat,
+             "algorithm": ("default" if arguments.algorithm is None
+                           else f"algorithm {arguments.algorithm} (forced)"),
              "mpi": version.stdout.split("\n", 1)[0],
              "kernel": f"{platform.system()} {platform.release()}"}
     return text_of_table(box, arguments.measure, hosts, rows, facts)
@@ -118,9 +140,20 @@ def work(words):
     count = len(graph.hosts) if arguments.hosts is None else arguments.hosts
     if not 2 <= count <= len(graph.hosts):
         raise BadInput(f"--hosts: expected 2 to {len(graph.hosts)}, found {count}")
+    devices = tuple(filter(None, arguments.at.split(",")))
+    for device in devices:
+        if device not in graph.hosts + graph.switches:
+            raise BadInput(f"--at: expected one of {', '.join(graph.hosts + graph.switches)}, "
+                           f"found \"{device}\"")
+    impairment = Impairment(str(pathlib.Path(arguments.programs) / "box-cable"),
+                            arguments.delay_us, arguments.loss, arguments.mark_from,
+                            arguments.seed, devices)
     try:
-        with Box(graph, arguments.queue, arguments.control) as box:
+        # The same path, without losses: with them TCP would be the limit and not the machine.
+        bare = dataclasses.replace(impairment, is_bare=True)
+        with Box(graph, arguments.queue, arguments.control, bare) as box:
             check_cores(box)
+        with Box(graph, arguments.queue, arguments.control, impairment) as box:
             box.shape()
             text = measure(box, graph.hosts[:count], arguments, sizes)
     except NotAllowed as error:
