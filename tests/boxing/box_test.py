@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A box of three hosts runs Open MPI, is as slow as its links, and is gone afterwards. The argument is
-the folder of the programs. Status 77 where this machine has no network namespaces or programs."""
+"""A box of three hosts runs Open MPI, is as slow as its links and their delay, and is gone afterwards.
+The argument is the folder of the programs. Status 77 where this machine has no network namespaces or
+programs."""
 
 import pathlib
 import re
@@ -11,12 +12,22 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BYTES = 65536
 RATE = 10e6  # Bits per second.
+DELAY = 0.05  # Seconds, of each cable.
 SKIPPED = 77
 
 
 def namespaces():
     run = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
-    return set(run.stdout.split())
+    return {name for name in run.stdout.split() if re.match(r"box\d+-", name)}
+
+
+def broadcast(programs, cluster, *options):
+    """Its status, its time in seconds, and what it complains of."""
+    run = subprocess.run([ROOT / "tools/cluster-in-a-box", cluster, "--measure", "broadcast",
+                          "--hosts", "3", "--sizes", str(BYTES), "--repeat", "1", "--programs",
+                          programs, *options], capture_output=True, text=True, check=False)
+    time_us = re.search(rf"bytes: {BYTES}, time_us: ([0-9.]+)", run.stdout)
+    return run.returncode, 1e-6 * float(time_us[1]) if time_us else None, run.stderr
 
 
 def main(programs):
@@ -24,17 +35,18 @@ def main(programs):
     with tempfile.TemporaryDirectory() as folder:
         cluster = pathlib.Path(folder) / "cluster.yaml"
         cluster.write_text(slow)
-        run = subprocess.run([ROOT / "tools/cluster-in-a-box", cluster, "--measure", "broadcast",
-                              "--hosts", "3", "--sizes", str(BYTES), "--repeat", "1", "--programs",
-                              programs], capture_output=True, text=True, check=False)
-    if run.returncode == SKIPPED:
-        print(run.stderr, end="")
-        return SKIPPED
-    assert run.returncode == 0, run.stderr
-    time_us = float(re.search(rf"bytes: {BYTES}, time_us: ([0-9.]+)", run.stdout)[1])
-    # The root sends everything at least once.
-    assert time_us > 1e6 * 8 * BYTES / RATE, run.stdout
-    assert not any(name.startswith("box") for name in namespaces()), "namespaces are left"
+        status, plain, complaint = broadcast(programs, cluster)
+        if status == SKIPPED:
+            print(complaint, end="")
+            return SKIPPED
+        assert status == 0, complaint
+        # The root sends everything at least once.
+        assert plain > 8 * BYTES / RATE, plain
+        # Two cables lie between any two hosts.
+        status, delayed, complaint = broadcast(programs, cluster, "--delay-us", f"{1e6 * DELAY:.0f}")
+        assert status == 0, complaint
+        assert delayed > 8 * BYTES / RATE + 2 * DELAY, delayed
+    assert not namespaces(), "namespaces are left"
     return 0
 
 

@@ -24,8 +24,9 @@ def run_on(box, host, *arguments, timeout=600):
 
 
 def transfers(box, sources, target, size):
-    """Seconds of one transfer of `size` bytes from each source to the target, all at once: iperf3 with
-    a port for each. A time ends when the target has all bytes."""
+    """One transfer of `size` bytes from each source to the target, all at once: iperf3 with a port for
+    each. Rows have what had arrived when the sender was done, and when that was: a rate, not the time
+    until the last byte."""
     servers = [subprocess.Popen(box.command(target, "iperf3", "--server", "--one-off", "--port",
                                             str(5201 + index)), stdout=subprocess.DEVNULL)
                for index in range(len(sources))]
@@ -97,7 +98,8 @@ def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
             "plm_rsh_agent", agent, "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include",
             "10.77.0.0/16", "--mca", "oob_tcp_if_include", "10.77.0.0/16", "--mca", "pml", "ob1",
             "--host", ",".join(f"{address}:1" for address in addresses), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", *forced(operation, algorithm), program, OPERATIONS[operation], str(repeats),
+            "--mca", "mpi_yield_when_idle", "1", *forced(operation, algorithm), program,
+            OPERATIONS[operation], str(repeats),
             *(str(size) for size in sizes))
     finally:
         pathlib.Path(agent).unlink()
