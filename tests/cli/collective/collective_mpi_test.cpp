@@ -4,13 +4,16 @@
 
 #include "cli/collective/collective_mpi.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/common/commands.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -53,6 +56,30 @@ TEST_CASE("the runtime mpi refuses what it does not have", "[cli][mpi]") {
           "--algo: expected an algorithm that has a schedule");
   REQUIRE_THROWS_AS(mpi_json("all_reduce", {"--env", "NCCL_ALGO=Ring"}), ConfigError);
   REQUIRE_THROWS_AS(mpi_json("all_reduce", {"--trace", "t.json"}), ConfigError);
+}
+
+// Measured by tools/cluster-in-a-box; the model had not seen it.
+TEST_CASE("a broadcast between hosts in a box takes what Open MPI took", "[cli][mpi]") {
+  for (const auto& [cluster, hosts] : {std::pair("star", "6"), std::pair("tree", "8")}) {
+    std::ostringstream out;
+    const std::string folder = (source_dir() / "validation/box").string() + "/";
+    const std::vector<std::string> arguments{"broadcast",
+                                             "--cluster",
+                                             folder + cluster + ".yaml",
+                                             "--runtime",
+                                             "mpi",
+                                             "--against",
+                                             folder + cluster + "-" + hosts + "-broadcast.yaml",
+                                             "--format",
+                                             "json"};
+    REQUIRE(run_command(collective_command(), arguments, out) == 0);
+    const auto rows = nlohmann::json::parse(out.str())["rows"];
+    REQUIRE(rows.size() == 4);
+    for (const std::size_t row : {2U, 3U}) {  // From 64 KiB on: other jobs decided below.
+      REQUIRE(rows[row]["algorithm"] == "basic_linear");
+      REQUIRE(std::abs(rows[row]["error_percent"].get<double>()) < 2.0);
+    }
+  }
 }
 
 }  // namespace trainyard
