@@ -90,8 +90,8 @@ Complaints check_arrows(const SourceFile& file, const std::vector<std::string>& 
 
 // Rooms without a file, and tests in a folder that is no room.
 Complaints check_map(const std::vector<std::string>& paths, const std::vector<std::string>& rooms) {
-  constexpr std::array<std::string_view, 5> kOtherTests{"calibrate", "fuzz", "golden", "property",
-                                                        "support"};
+  constexpr std::array<std::string_view, 6> kOtherTests{"boxing", "calibrate", "fuzz",
+                                                        "golden", "property",  "support"};
   Complaints complaints;
   for (const std::string& room : rooms) {
     const auto is_here = [&](const std::string& path) {

@@ -213,7 +213,7 @@ TEST_CASE("what this version does not have is refused by name") {
                   "--runtime: expected nccl or plain for NVIDIA H100 SXM5 80 GB, found \"rcll\"",
                   source_dir());
   require_collective_mistake({"--fidelity", "exact"},
-                             "--fidelity: expected flow, analytical or packet, found \"exact\"");
+                             "--fidelity: expected flow, analytical, packet or mixed, found \"exact\"");
 }
 
 TEST_CASE("ranks that cannot reach each other are refused") {

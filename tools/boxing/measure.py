@@ -110,7 +110,6 @@ def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
 def text_of_table(box, operation, hosts, rows, facts):
     """A measured table (docs/inputs/measurements.md), its times medians."""
     lines = [
-        "# yaml-language-server: $schema=../../configs/schema/measured-table.json",
         "source:",
         f'  title: "{box.graph.name}: Open MPI in network namespaces"',
         '  url: null',

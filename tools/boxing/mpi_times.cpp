@@ -3,9 +3,9 @@
 //
 //   mpirun -n RANKS box-mpi-times allreduce|bcast|alltoall REPEATS BYTES...
 //
-// Prints for each size its bytes, and the median, least and greatest time of a call in microseconds.
-// The time of a call is that of the slowest rank, from a barrier on. Sizes are those of nccl-tests:
-// the bytes that a rank holds where its buffer is largest.
+// Prints for each size its bytes, and the median, least and greatest time of a call in
+// microseconds. The time of a call is that of the slowest rank, from a barrier on. Sizes are those
+// of nccl-tests: the bytes that a rank holds where its buffer is largest.
 #include <mpi.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-// Open MPI calls this where a rank has nothing to do (mpi_yield_when_idle), in place of the function of
-// the C library. A rank that waits sleeps here, so that as many ranks as a box has share two cores.
+// Open MPI calls this where a rank has nothing to do (mpi_yield_when_idle), in place of the function
+// of the C library. A rank that waits sleeps here, so that the ranks of a box share two cores.
 extern "C" int sched_yield() noexcept {
   constexpr long kNap = 20'000;  // Nanoseconds, far below what a frame of a box takes.
   const timespec nap{0, kNap};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run may ask of its network beside an engine: packets beside flows, and how long messages
-// took; and what it learns.
+// A run may ask more of its network than an engine: packets beside flows, and how long messages
+// took. These are the words of that, and of what it learns.
 #pragma once
 
 #include <functional>

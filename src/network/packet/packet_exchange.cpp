@@ -73,7 +73,7 @@ bool PacketExchange::has_target(std::uint32_t id) const {
   return target_owner(id) == team_.rank();
 }
 
-// What goes to others counts as well: until it is taken in.
+// Work that goes to others counts as well, until it is taken in.
 std::uint64_t PacketExchange::own_next() const {
   std::uint64_t next = kNeverWindow;
   for (const auto& worker : own()) {

@@ -105,7 +105,7 @@ struct PacketFailure {
   friend auto operator<=>(const PacketFailure&, const PacketFailure&) = default;
 };
 
-// What one end of a connection, or a port, writes for the other end.
+// One end of a connection, or a port, writes this for the other end.
 struct StatementElsewhere {
   std::uint32_t connection;
   PacketStatement statement;
@@ -132,7 +132,7 @@ struct PacketNotes {
   std::vector<Whole> whole;  // Messages whose last byte is at the target at `time`.
   std::vector<PacketFailure> failures;
   std::vector<PacketStart> starts;  // If they are traced.
-  // What goes beside packets to an end of a connection that another process works for.
+  // These go beside packets to an end of a connection that another process works for.
   std::vector<StatementElsewhere> statements;
   std::vector<RequestElsewhere> requests;
   std::vector<StampElsewhere> stamps;

@@ -106,7 +106,7 @@ bool PacketPhases::measure(std::uint32_t number, Picoseconds until) {
 void PacketPhases::go_on_measuring(std::uint32_t number, Picoseconds time) {
   Phase& phase = phases_[number];
   Repeat& repeat = *phase.repeat;
-  // What waited by connection is compared between the first state and the third.
+  // Queues by connection are compared between the first state and the third.
   repeat.states.push_back(
       rate_state(number, time, repeat.states.size() == 1 ? Queues::NotCounted : Queues::Counted));
   if (has_changed(repeat.states.front(), repeat.states.back())) {

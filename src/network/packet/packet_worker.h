@@ -88,8 +88,8 @@ class alignas(64) PacketWorker {
   void put_back(const Due& due) { arrivals_.add(window_of(due.time), due); }
   void put_back(std::uint32_t index, Picoseconds begin) { add_port(ports_[index], index, begin); }
 
-  // What is sent to this part in the round that was run last, and the same from another process:
-  // the outboxes of a worker that does not run here are filled for the round to come.
+  // Packets that are sent to this part in the round that was run last, and those of another
+  // process: the outboxes of a worker that does not run here are filled for the round to come.
   [[nodiscard]] const std::vector<Due>& crossings(std::uint32_t part) const {
     return outboxes_[filled_].to[part];
   }

@@ -167,8 +167,8 @@ class WindowCalendar {
   }
 
   static constexpr std::size_t kLeast = 8;
-  // The window modulo their number. What has nothing has no memory either: it is replaced by Items(),
-  // as assigning {} would keep the memory.
+  // The window modulo their number. What has nothing has no memory either: it is replaced by
+  // Items(), as assigning {} would keep the memory.
   std::vector<Items> slots_{kSlots};
   std::vector<Items> spare_;  // Empty; the one that was used last at the end.
   std::array<std::uint64_t, kWords> occupied_{};

@@ -19,7 +19,7 @@
 
 namespace trainyard {
 
-// What a request states, beside the packet that brings it.
+// A request states this beside the packet that brings it.
 struct CreditRequest {
   std::uint64_t unasked;
   std::uint64_t asked;

@@ -34,7 +34,7 @@ struct SharedNetwork {
   SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity,
                 const PacketOptions& packet = roce_options(), const NetworkExtras& extras = {});
 
-  // What connections are for that are made from now on: "tensor", "data", ... (group_names.h).
+  // Says what connections are for that are made from now on: "tensor", "data", ... (group_names.h).
   void set_purpose(std::string_view purpose);
 
   Routing routing;

@@ -233,7 +233,7 @@ TEST_CASE("a collective over packets says how they fared, and counts at every po
   REQUIRE(has_note_collective(report, "ring at 1MiB: packets: "));
   REQUIRE(read_text_file(file).find("\nserver0/nic0,leaf0,") != std::string::npos);
   REQUIRE_THROWS_WITH(json_of_collective("all_gather", {"--pfc", "off"}),
-                      "--pfc: expected --fidelity packet beside it, found flow");
+                      "--pfc: expected --fidelity packet or mixed beside it, found flow");
 }
 
 TEST_CASE("the output file holds what standard output would, and nothing is left on a mistake") {

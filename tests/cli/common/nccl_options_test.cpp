@@ -122,7 +122,7 @@ TEST_CASE("an engine stands between nodes if it is named", "[nccl]") {
   REQUIRE(engine({"--fidelity", "packet", "--mtu", "1024"}) == Fidelity::Packet);
   REQUIRE(engine({"--fidelity", "analytical"}) == Fidelity::Analytical);
   require_refused({"all_reduce", "--fidelity", "events"},
-                  "--fidelity: expected ports, flow, analytical or packet, found \"events\"");
+                  "--fidelity: expected ports, flow, analytical, packet or mixed, found \"events\"");
   REQUIRE_THROWS_AS(engine({"--runtime", "plain", "--fidelity", "ports"}), ConfigError);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
   require_refused({"all_reduce", "--chunk", "4K"},
                   "--chunk: expected --runtime plain beside it, found nccl");
   require_refused({"all_reduce", "--mtu", "1024"},
-                  "--mtu: expected --fidelity packet beside it, found ports");
+                  "--mtu: expected --fidelity packet or mixed beside it, found ports");
   require_refused({"all_reduce", "--fidelity", "flow", "--mtu", "1024"},
                   "--mtu: expected --fidelity packet beside it, found flow");
   require_refused({"all_reduce", "--fingerprint"},

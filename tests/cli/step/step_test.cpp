@@ -103,7 +103,7 @@ TEST_CASE("the plain runtime has fidelities, the analytical one is a lower bound
   };
   REQUIRE(time("analytical") <= time("flow"));
   REQUIRE(error_of_step(with_files_step({"--runtime", "plain", "--fidelity", "ports"})) ==
-          "--fidelity: expected flow, analytical or packet, found \"ports\"");
+          "--fidelity: expected flow, analytical, packet or mixed, found \"ports\"");
   const double ports = json_of({})["step_time_s"];
   REQUIRE(json_of({"--fidelity", "ports"})["step_time_s"] == ports);
   REQUIRE(json_of({"--fidelity", "flow"})["step_time_s"].get<double>() ==
