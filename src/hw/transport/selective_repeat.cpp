@@ -36,11 +36,19 @@ bool SelectiveSender::can_send(const SelectiveSettings& settings) const {
   if (has_failed_) {
     return false;
   }
-  return next_hole() < holes_end_ || (next_ < end_ && in_flight() < settings.window);
+  return !trimmed_.empty() || next_hole() < holes_end_ ||
+         (next_ < end_ && in_flight() < settings.window);
 }
 
 Psn SelectiveSender::send(const SelectiveSettings& settings, SimTime now) {
   DCHECK(can_send(settings), "nothing to send");
+  if (!trimmed_.empty()) {
+    const Psn psn = trimmed_.front();
+    trimmed_.pop_front();
+    forget_received();
+    ++resent_;
+    return psn;
+  }
   const Psn hole = next_hole();
   if (hole < holes_end_) {
     hole_ = hole + 1;
@@ -74,6 +82,7 @@ std::int64_t SelectiveSender::on_ack(const SelectiveSettings& settings, Psn upto
   oldest_ = upto;
   failures_ = 0;
   is_recovering_ = is_recovering_ && upto < recovery_;
+  forget_received();
   arm(settings, now);
   return newly;
 }
@@ -85,6 +94,7 @@ std::int64_t SelectiveSender::on_nack(const SelectiveSettings& settings, Psn upt
     return newly;
   }
   received_.set(received);
+  forget_received();
   const auto margin = static_cast<Psn>(settings.reorder);
   const Psn beyond = received > margin ? received - margin : 0;  // Packets before it are lost.
   if (margin > 0 && beyond <= oldest_) {
@@ -99,12 +109,36 @@ std::int64_t SelectiveSender::on_nack(const SelectiveSettings& settings, Psn upt
   return newly;
 }
 
+std::int64_t SelectiveSender::on_trimmed(const SelectiveSettings& settings, Psn upto, Psn trimmed,
+                                         SimTime now) {
+  const std::int64_t newly = on_ack(settings, upto, now);
+  failures_ = 0;
+  arm(settings, now);
+  const bool is_hole_to_send = trimmed >= hole_ && trimmed < holes_end_;
+  if (trimmed < oldest_ || trimmed >= next_ || received_.has(trimmed) || is_hole_to_send) {
+    return newly;
+  }
+  trimmed_.push_back(trimmed);
+  if (!is_recovering_) {
+    is_recovering_ = true;
+    recovery_ = next_;
+  }
+  return newly;
+}
+
+void SelectiveSender::forget_received() {
+  while (!trimmed_.empty() && (trimmed_.front() < oldest_ || received_.has(trimmed_.front()))) {
+    trimmed_.pop_front();
+  }
+}
+
 void SelectiveSender::on_timeout(const SelectiveSettings& settings) {
   deadline_ = SimTime::max();
   if (++failures_ > settings.retries) {
     has_failed_ = true;
     return;
   }
+  trimmed_.clear();
   is_recovering_ = true;
   recovery_ = next_;
   hole_ = oldest_;

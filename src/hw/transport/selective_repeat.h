@@ -7,9 +7,13 @@
 // A timeout makes every packet without an acknowledgement a hole: the paper leaves open what
 // follows the first one, and this ends in one round trip more. The timer runs again from the first
 // of them that is sent, however long a congestion control holds it back.
+//
+// Where switches trim packets (on_trimmed(); Handley et al., SIGCOMM 2017, NDP; Ultra Ethernet), the
+// receiver names those of which only the headers came, and the sender sends these before all else.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "hw/transport/go_back_n.h"
@@ -55,11 +59,17 @@ class SelectiveSender {
   std::int64_t on_ack(const SelectiveSettings& settings, Psn upto, SimTime now);
   // The same, and `received` has come out of order.
   std::int64_t on_nack(const SelectiveSettings& settings, Psn upto, Psn received, SimTime now);
+  // Everything before `upto` has come, and only the headers of `trimmed`, which is sent again at
+  // once. How many packets more have come. The receiver is alive, so the timer runs anew.
+  std::int64_t on_trimmed(const SelectiveSettings& settings, Psn upto, Psn trimmed, SimTime now);
   void on_timeout(const SelectiveSettings& settings);
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 
   // The packet that send() would send; there must be one.
   [[nodiscard]] Psn next() const {
+    if (!trimmed_.empty()) {
+      return trimmed_.front();
+    }
     const Psn hole = next_hole();
     return hole < holes_end_ ? hole : next_;
   }
@@ -76,7 +86,11 @@ class SelectiveSender {
   [[nodiscard]] Psn next_hole() const;
   void arm(const SelectiveSettings& settings, SimTime now);
 
+  // Forgets trimmed packets that have come since.
+  void forget_received();
+
   PacketBitmap received_;
+  std::deque<Psn> trimmed_;  // Packets to send again; the first has not come.
   Psn oldest_ = 0;
   Psn next_ = 0;
   Psn end_ = 0;
@@ -102,6 +116,7 @@ class SelectiveReceiver {
   // Every packet is answered. Packets beyond the window break the rules.
   Answer on_packet(Psn psn);
   [[nodiscard]] Psn expected() const { return expected_; }
+  [[nodiscard]] bool has(Psn psn) const { return psn < expected_ || received_.has(psn); }
 
  private:
   PacketBitmap received_;

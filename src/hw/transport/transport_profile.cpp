@@ -47,7 +47,7 @@ ControlProfile load_control(const std::filesystem::path& folder,
 constexpr Whole kPriority{0, kPriorityMax};
 constexpr std::array<std::string_view, 3> kHeadrooms{"standard", "sonic", "ns3"};
 constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
-constexpr std::array<std::string_view, 2> kWatchdogs{"off", "on"};
+constexpr std::array<std::string_view, 2> kOffOn{"off", "on"};
 constexpr std::array<std::string_view, 2> kAdmissions{"guaranteed", "ns3"};
 constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
 constexpr std::array<std::string_view, 3> kScalings{"linear", "fixed", "table"};
@@ -83,7 +83,7 @@ void pfc_fields(Fields& fields, PfcProfile& pfc) {
   fields.required("poll", watchdog.poll, kSomeTime, "Time between two looks.");
   fields.optional("action", watchdog.action, Cited{Choice{kStormActions}},
                   "What happens to packets of a storm.");
-  fields.required("watchdog", is_watched, Cited{Choice{kWatchdogs}}, "Whether it runs.");
+  fields.required("watchdog", is_watched, Cited{Choice{kOffOn}}, "Whether it runs.");
   if (is_watched) {
     pfc.watchdog = watchdog;
   }
@@ -138,6 +138,8 @@ void buffer_fields(Fields& fields, BufferProfile& buffer) {
   fields.required("lossless_alpha", buffer.lossless_alpha, kAlpha,
                   "Share of free memory of a lossless group, a power of two.");
   fields.required("lossy_alpha", buffer.lossy_alpha, kAlpha, "The same of egress queues.");
+  fields.optional("trim", buffer.trims, Cited{Choice{kOffOn}},
+                  "Whether the headers of a packet without room go on, instead of its loss.");
 }
 
 // Legal, or marked as a what-if by `what_if: true` beside it.

@@ -66,6 +66,7 @@ struct BufferProfile {
   Bytes resume_offset{};
   int lossless_alpha = 0;  // Exponents of 2.
   int lossy_alpha = 0;
+  bool trims = false;  // Packets without room go on as headers.
 };
 
 // Settings of ports with a queue for each priority.

@@ -95,6 +95,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.resume_offset = transport.buffer.resume_offset;
   options.alpha_exponent = transport.buffer.lossless_alpha;
   options.lossy_alpha_exponent = transport.buffer.lossy_alpha;
+  options.trims = transport.buffer.trims;
   // Without a number only the last packet of a message is answered.
   constexpr auto kEndsOnly = std::numeric_limits<int>::max();
   options.packets_per_ack =
@@ -111,6 +112,9 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
     options.profile = transport.control;
   }
   check_at(control, check_control, options);
+  if (options.trims) {
+    check_at(root.required("buffer").required("trim"), check_trimming, options);
+  }
   if (transport.adaptive) {
     check_at(root.required("adaptive"), check_adaptive, options);
   }

@@ -227,6 +227,18 @@ void check_adaptive(const PacketOptions& options) {
   expect(options.failures.empty(), "no cables that fail where switches choose ports, found some");
 }
 
+void check_trimming(const PacketOptions& options) {
+  if (!options.trims) {
+    return;
+  }
+  expect(options.retransmission == Retransmission::SelectiveRepeat,
+         "selective repeat where switches trim packets, found none");
+  expect(!options.pfc && options.fabric_credits <= Bytes(0) && options.buffer > Bytes(0) &&
+             !control_traits(options).is_receiver_driven,
+         "switches with a buffer, and neither PFC nor credits, where they trim packets; found "
+         "others");
+}
+
 void check_options(const PacketOptions& options) {
   const std::int64_t mtu = options.mtu.count();
   expect(mtu >= 1 && mtu <= kMaxMtu,
@@ -248,6 +260,7 @@ void check_options(const PacketOptions& options) {
   check_control(options);
   check_lanes(options);
   check_adaptive(options);
+  check_trimming(options);
   check_pauses(options);
   check_fast_forward(options);
   check_team(options);
@@ -261,6 +274,8 @@ void check_team(const PacketOptions& options) {
          "no fast-forward where several processes work together, found it");
   expect(options.sample_every == SimTime(),
          "no samples where several processes work together, found some");
+  expect(!options.trims,
+         "no switches that trim packets where several processes work together, found some");
 }
 
 void check_fast_forward(const PacketOptions& options) {

@@ -123,6 +123,9 @@ struct PacketOptions {
   int alpha_exponent = -3;
   int lossy_alpha_exponent = 0;
   AdmissionRule admission = AdmissionRule::Guaranteed;
+  // A switch without room for a packet sends on its headers, instead of losing it; only with
+  // SelectiveRepeat, a buffer, and neither PFC nor credits.
+  bool trims = false;
   // Bytes that a group owns with PFC beside the shared part and its headroom, and how far below its
   // threshold it must be to let the sender go on. Source:
   // alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
@@ -196,11 +199,12 @@ void set_control(PacketOptions& options, CongestionControl built_in);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 // Throws ConfigError for options that make no sense, or do not go together: all, those of the
-// control, those of switches that choose ports, what needs every packet beside fast-forward, and
-// what several processes cannot do.
+// control, those of switches that choose ports or trim packets, what needs every packet beside
+// fast-forward, and what several processes cannot do.
 void check_options(const PacketOptions& options);
 void check_control(const PacketOptions& options);
 void check_adaptive(const PacketOptions& options);
+void check_trimming(const PacketOptions& options);
 void check_fast_forward(const PacketOptions& options);
 void check_team(const PacketOptions& options);
 // The names of EcnPreset, in its order.
@@ -213,6 +217,8 @@ void check_team(const PacketOptions& options);
 
 // Bytes that a switch or adapter reads of a packet before it can send it on.
 inline constexpr std::int64_t kCutThroughBytes = 72;
+// A trimmed packet, from Ethernet header to FCS: ultraethernet/uet-htsim, ACKSIZE of uecpacket.h.
+inline constexpr Bytes kTrimmedFrame{64};
 inline constexpr int kMaxPacketThreads = 256;
 
 }  // namespace trainyard

@@ -131,6 +131,10 @@ PacketAnswer ReliableConnection::on_packet(std::uint32_t lower, bool ends_messag
       target_.rules);
 }
 
+PacketAnswer ReliableConnection::on_trimmed(std::uint32_t lower) {
+  return std::get<SelectiveRules::Target>(target_.rules).on_trimmed(lower, statements_);
+}
+
 std::uint32_t ReliableConnection::take_completed() {
   const Psn expected =
       std::visit([](const auto& rules) { return rules.receiver.expected(); }, target_.rules);
@@ -152,7 +156,7 @@ std::uint64_t ReliableConnection::resent() const {
 
 // Returns the settings of selective repeat on this path. Where packets overtake each other as many
 // of them may be under way once more as the path holds, and so many may come before one counts as
-// lost.
+// lost. Where switches trim, only headers that come and timeouts tell of a loss.
 SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint64_t rate,
                                                bool is_spread) const {
   SelectiveSettings settings = fabric_.options().selective;
@@ -163,10 +167,14 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
     const Picoseconds packet =
         transfer_time(Bytes(fabric_.sizes().full), Bandwidth(static_cast<std::int64_t>(rate)))
             .picoseconds();
-    settings.window = (is_spread ? 2 : 1) * ((round_trip + packet - 1) / packet);
+    settings.window =
+        (is_spread || fabric_.options().trims ? 2 : 1) * ((round_trip + packet - 1) / packet);
   }
   settings.window = std::min(settings.window, kMaxOutstanding);
   settings.reorder = is_spread ? std::max<std::int64_t>(1, settings.window / 2) : 0;
+  if (fabric_.options().trims) {
+    settings.reorder = settings.window;
+  }
   return settings;
 }
 
@@ -230,16 +238,20 @@ void PacketSenders::go_on_reliably(const Packet& packet, Picoseconds start, Pack
 void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                   PacketAnswers& answers, PacketNotes& notes) {
   ReliableConnection& both = reliable_[packet.connection];
-  const PacketAnswer said = both.on_packet(packet.sequence, packet.has(Packet::kEndsMessage),
-                                           static_cast<int>(packets_per_ack_));
+  const PacketAnswer said = packet.is_trimmed()
+                                ? both.on_trimmed(packet.sequence)
+                                : both.on_packet(packet.sequence, packet.has(Packet::kEndsMessage),
+                                                 static_cast<int>(packets_per_ack_));
   for (std::uint32_t left = both.take_completed(); left > 0; --left) {
     complete(end, time, notes);
   }
-  notes.counts.reordered += end.spray != kNoIndex && said.is_nak ? 1 : 0;
+  notes.counts.reordered += end.spray != kNoIndex && said.is_nak && !packet.is_trimmed() ? 1 : 0;
   if (!grants_.empty() && said.is_new) {
     grants_.on_received(packet.connection, packet.wire, time);
   }
-  answer_mark(end, packet, time, answers, notes);
+  if (!packet.is_trimmed()) {
+    answer_mark(end, packet, time, answers, notes);
+  }
   if (said.states && fabric_.is_port_elsewhere(source_port(end))) [[unlikely]] {
     notes.statements.push_back(
         {.connection = packet.connection, .statement = both.take_statement()});

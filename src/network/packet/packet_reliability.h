@@ -61,6 +61,8 @@ class ReliableConnection {
 
   // Takes a packet with this number at the target. A packet with this number has come.
   [[nodiscard]] PacketAnswer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack);
+  // Takes the headers of a packet that a switch has trimmed; selective repeat only.
+  [[nodiscard]] PacketAnswer on_trimmed(std::uint32_t lower);
   // Messages of which all packets have come, since the last call.
   [[nodiscard]] std::uint32_t take_completed();
 

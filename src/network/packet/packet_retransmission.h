@@ -42,10 +42,11 @@ struct PacketNews {
   bool is_loss = false;  // Packets are known to be lost, of which nothing was known.
 };
 
-// The two numbers that an ACK of selective repeat states.
+// The numbers that an ACK of selective repeat states.
 struct PacketStatement {
   Psn expected;
   Psn received;
+  bool is_trimmed = false;  // Only the headers of `received` came.
 };
 using PacketStatements = SpscQueue<PacketStatement>;
 
@@ -114,6 +115,11 @@ struct SelectiveRules {
       const PacketStatement statement = statements.pop();
       next_statement = number + 1;
       const bool was_recovering = sender.is_recovering();
+      if (statement.is_trimmed) {
+        const Psn next = acked + static_cast<Psn>(sender.on_trimmed(settings, statement.expected,
+                                                                    statement.received, now));
+        return {.is_new = true, .next = next, .number = next - 1, .is_loss = true};
+      }
       const std::int64_t newly =
           is_nak ? sender.on_nack(settings, statement.expected, statement.received, now)
                  : sender.on_ack(settings, statement.expected, now);
@@ -141,6 +147,14 @@ struct SelectiveRules {
               .is_nak = answer.is_nack,
               .states = true,
               .number = next_statement++};
+    }
+    // Answers a packet of which only the headers came.
+    PacketAnswer on_trimmed(std::uint32_t lower, PacketStatements& statements) {
+      const Psn number = whole_number(lower, receiver.expected());
+      statements.push({.expected = receiver.expected(),
+                       .received = number,
+                       .is_trimmed = !receiver.has(number)});
+      return {.is_sent = true, .is_nak = number >= receiver.expected(), .number = next_statement++};
     }
 
     SelectiveReceiver receiver;

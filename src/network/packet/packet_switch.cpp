@@ -388,14 +388,27 @@ void PacketWorker::store(Port& port, std::uint32_t index, const Due& due, Packet
   const BufferPlace place = place_of(port, packet);
   const Admission admission = node.buffer.admit(place, Bytes(packet.wire - sizes_.around_frame));
   if (!admission.accepted) {
-    ++port.counters.drops;
     loads_[port.node].held -= packet.wire;
+    if (options_.trims) {
+      trim(port, packet);
+    } else {
+      ++port.counters.drops;
+    }
     return;
   }
   enqueue(port, index, packet, due.time);
   if (admission.xoff) {
     say(node, place, true, due.time);
   }
+}
+
+// Data that find no room go on as headers, before all data.
+void PacketWorker::trim(Port& port, Packet packet) const {
+  packet.wire = static_cast<std::uint16_t>(
+      std::min<std::int64_t>(packet.wire, kTrimmedFrame.count() + sizes_.around_frame));
+  packet.flags |= Packet::kControl | Packet::kTrimmed;
+  port.control.push(packet);
+  ++port.urgent;
 }
 
 // The last byte of the packet that the port sent has left.

@@ -182,7 +182,7 @@ void PacketWorker::deliver(const Port& port, Packet packet, Picoseconds time) {
     deliver_credited(port, packet, time);
     return;
   }
-  if (packet.has(Packet::kControl)) {
+  if (packet.has(Packet::kControl) && !packet.is_trimmed()) {
     if (packet.has(Packet::kCnp) || hears_acks_) {
       notify(port, packet, time);
     }

@@ -184,6 +184,7 @@ class alignas(64) PacketWorker {
   void push_start(std::uint32_t index);
   void take_event(PacketSwitch& node);
   void store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node);
+  void trim(Port& port, Packet packet) const;
   void release(Port& port, PacketSwitch& node);
   void say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time);
   [[nodiscard]] BufferPlace place_of(const Port& port, const Packet& packet) const;

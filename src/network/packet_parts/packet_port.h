@@ -76,11 +76,13 @@ class Ring {
 struct Packet {
   // Flags.
   static constexpr std::uint8_t kEndsMessage = 1;
-  static constexpr std::uint8_t kMarked = 2;    // Congestion was experienced.
-  static constexpr std::uint8_t kControl = 4;   // An ACK, or with kCnp a CNP; goes before data.
-  static constexpr std::uint8_t kCnp = 8;       // With receiver credits a grant or a request.
-  static constexpr std::uint8_t kPause = 16;    // A PFC frame, never in a queue; kMarked is XOFF.
-  static constexpr std::uint8_t kNak = 32;      // Marks an ACK: packets are missing.
+  static constexpr std::uint8_t kMarked = 2;   // Congestion was experienced.
+  static constexpr std::uint8_t kControl = 4;  // An ACK, or with kCnp a CNP; goes before data.
+  static constexpr std::uint8_t kCnp = 8;      // With receiver credits a grant or a request.
+  static constexpr std::uint8_t kPause = 16;   // A PFC frame, never in a queue; kMarked is XOFF.
+  static constexpr std::uint8_t kNak = 32;     // Marks an ACK: packets are missing.
+  // With kControl: the headers of data, which a switch has trimmed.
+  static constexpr std::uint8_t kTrimmed = kCnp | kNak;
   static constexpr std::uint8_t kAlarm = 64;    // No packet: an Alarm, of the kind `sequence`.
   static constexpr std::uint8_t kCredit = 128;  // With kPause: credits for `wire` bytes instead.
 
@@ -92,6 +94,9 @@ struct Packet {
   std::uint8_t flags = 0;
 
   [[nodiscard]] bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+  [[nodiscard]] bool is_trimmed() const {
+    return (flags & (kControl | kTrimmed | kPause | kAlarm)) == (kControl | kTrimmed);
+  }
 };
 static_assert(sizeof(Packet) == 16);
 

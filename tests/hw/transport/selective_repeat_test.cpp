@@ -125,6 +125,35 @@ TEST_CASE("a timeout repeats all that nobody acknowledged", "[transport]") {
   REQUIRE(!sender.can_send(settings));
 }
 
+TEST_CASE("a packet that was trimmed goes again before all others, and once", "[transport]") {
+  SelectiveSettings settings;
+  settings.reorder = settings.window;
+  SelectiveSender sender(settings);
+  sender.post(6);
+  for (int i = 0; i < 4; ++i) {
+    sender.send(settings, SimTime());
+  }
+  REQUIRE(sender.on_trimmed(settings, 1, 2, 10_us) == 1);
+  REQUIRE(sender.deadline() == 10_us + settings.long_timeout);
+  sender.on_trimmed(settings, 1, 1, 10_us);
+  sender.on_nack(settings, 1, 3, 11_us);  // Nobody takes 1 for lost because of it.
+  REQUIRE(sender.next() == 2);
+  REQUIRE(sender.send(settings, 12_us) == 2);
+  REQUIRE(sender.send(settings, 12_us) == 1);
+  REQUIRE(sender.send(settings, 12_us) == 4);
+  REQUIRE(sender.resent() == 2);
+  sender.on_trimmed(settings, 1, 2, 13_us);
+  sender.on_nack(settings, 1, 2, 14_us);  // It has come after all.
+  REQUIRE(sender.send(settings, 15_us) == 5);
+  REQUIRE(!sender.can_send(settings));
+  sender.on_trimmed(settings, 1, 4, 16_us);
+  sender.on_timeout(settings);  // Everything that is missing goes again, 4 with it, once.
+  REQUIRE(sender.send(settings, 17_us) == 1);
+  REQUIRE(sender.send(settings, 17_us) == 4);
+  REQUIRE(sender.send(settings, 17_us) == 5);
+  REQUIRE(!sender.can_send(settings));
+}
+
 TEST_CASE("packets are taken in any order, each once", "[transport]") {
   const SelectiveSettings settings;
   SelectiveReceiver receiver(settings);

@@ -168,6 +168,17 @@ TEST_CASE("a transport with queues has lanes, and says which may lose packets", 
           "found 2");
 }
 
+TEST_CASE("the shipped transport that trims needs what it has", "[transport]") {
+  const PacketOptions trimming = load_packet_options(kFolder / "trimming.yaml", kFolder);
+  REQUIRE(trimming.trims);
+  REQUIRE(!trimming.pfc);
+  REQUIRE(trimming.retransmission == Retransmission::SelectiveRepeat);
+  check_options(trimming);
+  REQUIRE(error_of("buffer:", "buffer:\n  trim: {value: on, evidence: estimate, source: trainyard}")
+              .find("buffer.trim: expected selective repeat where switches trim packets, found "
+                    "none") != std::string::npos);
+}
+
 TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
   REQUIRE(error_of("value: [3]", "value: [3, 4]") ==
           "mine.yaml:23:23: pfc.priorities.value: expected [], or rdma.data_priority alone: "

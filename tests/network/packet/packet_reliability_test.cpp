@@ -173,6 +173,49 @@ TEST_CASE("an incast into a small buffer arrives as a whole, by fewer packets if
   REQUIRE(resent[0] > 2 * resent[1]);
 }
 
+TEST_CASE("where switches trim, an incast loses nothing and no timer runs out") {
+  constexpr std::uint32_t kSenders = 32;
+  const TestFabric fabric = one_switch(kSenders + 1, kReliabilityLink);
+  const Traffic traffic = everybody_to_the_last(kSenders, 1, 500'000_B);
+  PacketOptions options = recovering_options(Retransmission::SelectiveRepeat);
+  options.buffer = 400'000_B;
+  options.trims = true;
+  const TracedRun run = run_traced(fabric, traffic, options);
+  REQUIRE(!run.complaint);
+  REQUIRE(run.stats.drops == 0);
+  REQUIRE(run.stats.timeouts == 0);
+  REQUIRE(run.stats.retransmitted > 100);
+  // The last link is never without data: what it takes beside them are the headers.
+  constexpr SimTime kLine = 1280_us;  // The time of all payload.
+  const SimTime last = **std::ranges::max_element(run.arrivals);
+  REQUIRE(last > kLine);
+  REQUIRE(last < kLine + kLine / 5);
+  options.longest_window = 100_ns;
+  options.threads = 2;
+  const TracedRun again = run_traced(fabric, traffic, options);
+  REQUIRE(again.starts == run.starts);
+  REQUIRE(again.arrivals == run.arrivals);
+}
+
+TEST_CASE("trimming is refused where nothing is sent again, or nothing is lost") {
+  const auto check = [](PacketOptions options) {
+    options.trims = true;
+    check_options(options);
+  };
+  PacketOptions good = recovering_options(Retransmission::SelectiveRepeat);
+  good.buffer = 400'000_B;
+  check(good);
+  PacketOptions bad = good;
+  bad.retransmission = Retransmission::GoBackN;
+  REQUIRE_THROWS_AS(check(bad), ConfigError);
+  bad = good;
+  bad.pfc = true;
+  REQUIRE_THROWS_AS(check(bad), ConfigError);
+  bad = good;
+  bad.buffer = 0_B;
+  REQUIRE_THROWS_AS(check(bad), ConfigError);
+}
+
 TEST_CASE("packets that links lose are sent again when an ordinary simulation says") {
   std::uint64_t bit_errors = 0;
   std::uint64_t link_down = 0;
