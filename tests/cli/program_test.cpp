@@ -212,8 +212,9 @@ TEST_CASE("what this version does not have is refused by name") {
   require_mistake({"collective", "all_reduce", "--cluster", "dgx-h100", "--runtime", "rcll"},
                   "--runtime: expected nccl or plain for NVIDIA H100 SXM5 80 GB, found \"rcll\"",
                   source_dir());
-  require_collective_mistake({"--fidelity", "exact"},
-                             "--fidelity: expected flow, analytical, packet or mixed, found \"exact\"");
+  require_collective_mistake(
+      {"--fidelity", "exact"},
+      "--fidelity: expected flow, analytical, packet or mixed, found \"exact\"");
 }
 
 TEST_CASE("ranks that cannot reach each other are refused") {

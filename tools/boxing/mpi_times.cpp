@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// Open MPI calls this where a rank has nothing to do (mpi_yield_when_idle), in place of the function
+// Open MPI calls this where a rank has nothing to do (mpi_yield_when_idle), in place of the one
 // of the C library. A rank that waits sleeps here, so that the ranks of a box share two cores.
 extern "C" int sched_yield() noexcept {
   constexpr long kNap = 20'000;  // Nanoseconds, far below what a frame of a box takes.

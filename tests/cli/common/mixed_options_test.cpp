@@ -128,7 +128,8 @@ TEST_CASE(
   REQUIRE(has(plain,
               "ring at 1MiB: mixed: 12 messages of 3145728 bytes ran as packets, 12 of "
               "3145728 bytes as flows"));
-  const std::string all = run_ring(with_words(mixed, {"link=server*/*,leaf*", "--runtime", "plain"}));
+  const std::string all =
+      run_ring(with_words(mixed, {"link=server*/*,leaf*", "--runtime", "plain"}));
   REQUIRE(has(all, "24 messages of 6291456 bytes ran as packets, 0 of 0 bytes as flows"));
   REQUIRE(has(run_ring(with_words(mixed, {"device=server1/nic*"})), "fidelity mixed"));
   REQUIRE(has(run_ring(with_words(mixed, {"device=server1/nic*"})), "mixed: "));

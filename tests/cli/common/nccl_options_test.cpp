@@ -121,8 +121,9 @@ TEST_CASE("an engine stands between nodes if it is named", "[nccl]") {
   REQUIRE_FALSE(engine({"--fidelity", "ports"}).has_value());
   REQUIRE(engine({"--fidelity", "packet", "--mtu", "1024"}) == Fidelity::Packet);
   REQUIRE(engine({"--fidelity", "analytical"}) == Fidelity::Analytical);
-  require_refused({"all_reduce", "--fidelity", "events"},
-                  "--fidelity: expected ports, flow, analytical, packet or mixed, found \"events\"");
+  require_refused(
+      {"all_reduce", "--fidelity", "events"},
+      "--fidelity: expected ports, flow, analytical, packet or mixed, found \"events\"");
   REQUIRE_THROWS_AS(engine({"--runtime", "plain", "--fidelity", "ports"}), ConfigError);
 }
 
