@@ -8,8 +8,9 @@
 // follows the first one, and this ends in one round trip more. The timer runs again from the first
 // of them that is sent, however long a congestion control holds it back.
 //
-// Where switches trim packets (on_trimmed(); Handley et al., SIGCOMM 2017, NDP; Ultra Ethernet), the
-// receiver names those of which only the headers came, and the sender sends these before all else.
+// Where switches trim packets (on_trimmed(); NDP of Handley et al., SIGCOMM 2017, and Ultra
+// Ethernet), the receiver names those of which only the headers came, and the sender sends these
+// before all else.
 #pragma once
 
 #include <cstdint>
