@@ -175,7 +175,8 @@ TEST_CASE("the shipped transport that trims needs what it has", "[transport]") {
   REQUIRE(trimming.retransmission == Retransmission::SelectiveRepeat);
   check_options(trimming);
   REQUIRE(error_of("buffer:", "buffer:\n  trim: {value: on, evidence: estimate, source: trainyard}")
-              .find("buffer.trim: expected selective repeat where switches trim packets, found "
+              .find("buffer.trim: packet engine: expected selective repeat where switches trim "
+                    "packets, found "
                     "none") != std::string::npos);
 }
 
