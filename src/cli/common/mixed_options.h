@@ -36,7 +36,7 @@ struct OwnChoice {
 // for when a network is made. Throws ConfigError.
 [[nodiscard]] NetworkExtras read_network_extras(const OptionReader& reader, OwnChoice own = {});
 
-// What the extras of a run say, for the notes of a result: "mixed: 12 messages ...", "messages:
+// The notes of a result say what the extras of a run found: "mixed: 12 messages ...", "messages:
 // ...".
 [[nodiscard]] std::vector<std::string> extra_notes(const ExtraResults& extras,
                                                    const PacketStats& packets);

@@ -179,7 +179,7 @@ void assume_runtime(OptionReader& reader) {
 
 namespace {
 
-// What calls of steps are for (parallelism/walk/step_traffic.h).
+// Calls of steps are for one of these (parallelism/walk/step_traffic.h).
 constexpr std::array<std::string_view, 5> kPurposes{"tensor", "context", "pipeline", "data",
                                                     "expert"};
 

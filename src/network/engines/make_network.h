@@ -19,7 +19,7 @@ class MixedNetwork;
                                                     const PacketOptions& packet = roce_options(),
                                                     const NetworkExtras& extras = {});
 
-// Of a network that make_network() made.
+// Returns what a network that make_network() made has learned beside its completions.
 [[nodiscard]] ExtraResults extra_results(const Network& network);
 // Returns the one that mixes packets and flows, or nothing.
 [[nodiscard]] MixedNetwork* mixed_network(Network& network);

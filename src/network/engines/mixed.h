@@ -38,12 +38,12 @@ class MixedNetwork final : public Network, private EventHandler, private FlowWat
   MixedNetwork(Simulator& simulator, Routing& routing, const PacketOptions& packet,
                MixedOptions mixed);
 
-  // What connections are for that are made from now on (NewConnection::purpose).
+  // Says what connections are for that are made from now on (NewConnection::purpose).
   void set_purpose(std::string_view purpose) { purpose_ = purpose; }
   ConnectionId connect(const ConnectionSpec& spec) override;
   void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
-  // When the last message of packets was complete: the present may be that of an exchange after the
-  // end.
+  // Returns when the last message of packets was complete: the present may be that of an exchange
+  // after the end.
   [[nodiscard]] SimTime quiet_time() const override { return last_end_; }
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;

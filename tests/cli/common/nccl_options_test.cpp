@@ -133,7 +133,7 @@ TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
   require_refused({"all_reduce", "--mtu", "1024"},
                   "--mtu: expected --fidelity packet or mixed beside it, found ports");
   require_refused({"all_reduce", "--fidelity", "flow", "--mtu", "1024"},
-                  "--mtu: expected --fidelity packet beside it, found flow");
+                  "--mtu: expected --fidelity packet or mixed beside it, found flow");
   require_refused({"all_reduce", "--fingerprint"},
                   "--fingerprint: expected --fidelity flow, analytical or packet beside it, found "
                   "ports");

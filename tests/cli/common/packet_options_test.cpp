@@ -63,10 +63,10 @@ TEST_CASE("a transport gives all that the other options do not", "[cli]") {
   REQUIRE(other.options.buffer == Bytes(32'000'000));
   REQUIRE_THROWS_MATCHES(
       read_options({"--transport", "defaut"}), ConfigError,
-      Catch::Matchers::Message(
-          "expected a file or one of the transport "
-          "adaptive, classes, credits, default, ecn, flowlets, found \"defaut\"; did you mean "
-          "\"default\"?"));
+      Catch::Matchers::Message("expected a file or one of the transport "
+                               "adaptive, classes, credits, default, ecn, flowlets, trimming, "
+                               "found \"defaut\"; did you mean "
+                               "\"default\"?"));
 }
 
 TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",

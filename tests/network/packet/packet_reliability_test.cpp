@@ -185,7 +185,7 @@ TEST_CASE("where switches trim, an incast loses nothing and no timer runs out") 
   REQUIRE(run.stats.drops == 0);
   REQUIRE(run.stats.timeouts == 0);
   REQUIRE(run.stats.retransmitted > 100);
-  // The last link is never idle: it has all data, and the headers of each packet that was sent again.
+  // The last link is never idle: it has all data, and headers of each packet that was sent again.
   constexpr double kPayload = 1280.0;            // us, at 100 Gb/s.
   constexpr double kPackets = 1306.0;            // The same with their headers, 4178 for 4096.
   constexpr double kTrimmed = 84.0 * 8.0 / 1e5;  // us: 64 B, preamble and gap.
