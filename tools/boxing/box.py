@@ -20,7 +20,8 @@ ADDRESS = "10.77.{}.{}"
 
 
 class NotAllowed(Exception):
-    """This machine lets nobody make network namespaces or shape links, or not this user."""
+    """This machine lets nobody make network namespaces or shape links, or not this user, or it is too
+    slow or busy."""
 
 
 def call(*arguments):

@@ -135,8 +135,8 @@ TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
   require_refused({"all_reduce", "--fidelity", "flow", "--mtu", "1024"},
                   "--mtu: expected --fidelity packet or mixed beside it, found flow");
   require_refused({"all_reduce", "--fingerprint"},
-                  "--fingerprint: expected --fidelity flow, analytical or packet beside it, found "
-                  "ports");
+                  "--fingerprint: expected --fidelity flow, analytical, packet or mixed beside it, "
+                  "found ports");
   require_refused({"broadcast", "--root", "1"},
                   "--root: expected 0 with --runtime nccl, whose event model starts or ends at "
                   "rank 0 alone, found \"1\"");
