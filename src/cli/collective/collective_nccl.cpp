@@ -15,6 +15,7 @@
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_traffic.h"
 #include "cli/common/common.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "collectives/run/bounds.h"
 #include "nccl/machine/job_nodes.h"

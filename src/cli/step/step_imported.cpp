@@ -13,6 +13,7 @@
 #include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/long_run_display.h"
+#include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "cli/step/step_request.h"
