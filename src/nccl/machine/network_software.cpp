@@ -74,4 +74,12 @@ const NetworkSoftware* network_software(std::string_view nic_part) {
   return row == kRows.end() ? nullptr : row;
 }
 
+bool is_driven_by_verbs(std::string_view nic_part, const Environment& environment) {
+  // Slingshot has libfabric alone, the other one sockets.
+  constexpr std::array<std::string_view, 2> kWithoutVerbs{"Cassini", "Ethernet-10G"};
+  return !environment.ib_disable && (environment.network.empty() || environment.network == "IB") &&
+         network_software(nic_part) == nullptr &&
+         std::ranges::find(kWithoutVerbs, nic_part) == kWithoutVerbs.end();
+}
+
 }  // namespace trainyard::nccl

@@ -37,4 +37,8 @@ struct NetworkSoftware {
 // without rules of its own, drives it.
 [[nodiscard]] const NetworkSoftware* network_software(std::string_view nic_part);
 
+// Returns whether NCCL's own plugin for InfiniBand and RoCE drives the NIC: its variables
+// (NCCL_IB_...) then have their effect.
+[[nodiscard]] bool is_driven_by_verbs(std::string_view nic_part, const Environment& environment);
+
 }  // namespace trainyard::nccl

@@ -2,10 +2,12 @@
 #include "nccl/timing/network_replay.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 
 #include "nccl/timing/replay_core.h"
 #include "network/engines/make_network.h"
+#include "sim/check.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -23,13 +25,16 @@ class EngineDriver final : private EventHandler {
         network_(network),
         completions_(simulator, *this) {
     for (std::uint32_t index = 0; index < network.connections.size(); ++index) {
-      first_pair_.push_back(static_cast<std::uint32_t>(pairs_.size()));
+      const ReplayConnection& connection = network.connections[index];
+      CHECK(connection.queue_pairs.size() % connection.parts == 0,
+            "messages go over equal groups of queue pairs");
+      first_pair_.push_back(pairs_.size());
+      entered_.push_back(0);
       arrived_.push_back(0);
-      for (const ConnectionSpec& spec : network.connections[index].queue_pairs) {
+      for (const ConnectionSpec& spec : connection.queue_pairs) {
         pairs_.push_back({.id = engine.connect(spec), .connection = index, .completed = 0});
       }
     }
-    first_pair_.push_back(static_cast<std::uint32_t>(pairs_.size()));
   }
 
   void run(ReplayCore<EngineDriver>& core) {
@@ -42,27 +47,37 @@ class EngineDriver final : private EventHandler {
     simulator_.schedule_at(SimTime(time), *this, token);
   }
 
-  // Every queue pair has an equal part, rounded up.
+  // Parts are equal but for the last ones, and whole lines of LL128 (NVIDIA/nccl,
+  // src/transport/net_ib/p2p.cc: ncclIbMultiSend).
   void enter(std::uint32_t index, Bytes bytes) {
+    constexpr std::int64_t kLine = 128;
     const ReplayConnection& connection = network_.connections[index];
-    const auto count = static_cast<std::int64_t>(connection.queue_pairs.size());
-    const std::int64_t wire =
+    std::int64_t rest =
         (bytes.count() * connection.wire_bytes + connection.data_bytes - 1) / connection.data_bytes;
-    for (std::uint32_t pair = first_pair_[index]; pair < first_pair_[index + 1]; ++pair) {
-      engine_.send(pairs_[pair].id, Bytes((wire + count - 1) / count), completions_, pair);
+    const auto parts = static_cast<std::int64_t>(connection.parts);
+    const std::int64_t part = ((rest + parts - 1) / parts + kLine - 1) / kLine * kLine;
+    const bool told = connection.told_above && Bytes(rest) > *connection.told_above;
+    const std::size_t first = first_pair_of(index, entered_[index]++);
+    for (std::size_t pair = first; pair < first + connection.parts; ++pair) {
+      const Bytes size(std::min(rest, part));
+      rest -= size.count();
+      engine_.send(pairs_[pair].id, size, completions_, told ? kData : pair);
+      if (told) {
+        engine_.send(pairs_[pair].id, {}, completions_, pair);
+      }
     }
   }
 
  private:
+  static constexpr std::uint64_t kData = ~std::uint64_t{0};  // Token of data that others tell.
+
   class Completions final : public EventHandler {
    public:
     Completions(Simulator& simulator, EngineDriver& driver)
         : EventHandler(simulator), driver_(driver) {}
 
    private:
-    void on_event(std::uint64_t token) override {
-      driver_.complete(static_cast<std::uint32_t>(token));
-    }
+    void on_event(std::uint64_t token) override { driver_.complete(token); }
     EngineDriver& driver_;
   };
 
@@ -76,17 +91,29 @@ class EngineDriver final : private EventHandler {
     core_->handle(token, simulator_.now().picoseconds());
   }
 
-  // A message is there when all of its parts are.
-  void complete(std::uint32_t pair) {
-    ++pairs_[pair].completed;
-    const std::uint32_t index = pairs_[pair].connection;
-    std::uint64_t min = pairs_[pair].completed;
-    for (std::uint32_t other = first_pair_[index]; other < first_pair_[index + 1]; ++other) {
-      min = std::min(min, pairs_[other].completed);
+  // First of the pairs that carry this message of a connection.
+  [[nodiscard]] std::size_t first_pair_of(std::uint32_t index, std::uint64_t message) const {
+    const ReplayConnection& connection = network_.connections[index];
+    return first_pair_[index] + message * connection.parts % connection.queue_pairs.size();
+  }
+
+  [[nodiscard]] bool is_there(std::uint32_t index, std::uint64_t message) const {
+    const ReplayConnection& connection = network_.connections[index];
+    const std::uint64_t groups = connection.queue_pairs.size() / connection.parts;
+    const auto first = pairs_.begin() + static_cast<std::ptrdiff_t>(first_pair_of(index, message));
+    return std::all_of(first, first + static_cast<std::ptrdiff_t>(connection.parts),
+                       [&](const QueuePair& pair) { return pair.completed > message / groups; });
+  }
+
+  // A message is there when all of its parts are, and the receiver takes them in order.
+  void complete(std::uint64_t token) {
+    if (token == kData) {
+      return;
     }
-    if (min > arrived_[index]) {
-      ++arrived_[index];
-      core_->arrived(index, simulator_.now().picoseconds());
+    QueuePair& pair = pairs_[token];
+    ++pair.completed;
+    for (; is_there(pair.connection, arrived_[pair.connection]); ++arrived_[pair.connection]) {
+      core_->arrived(pair.connection, simulator_.now().picoseconds());
     }
   }
 
@@ -95,9 +122,10 @@ class EngineDriver final : private EventHandler {
   const ReplayNetwork& network_;
   Completions completions_;
   ReplayCore<EngineDriver>* core_ = nullptr;
-  // First pair of each connection of the replay, and the number of all pairs.
-  std::vector<std::uint32_t> first_pair_;
-  std::vector<std::uint64_t> arrived_;  // Messages, the same.
+  // Of each connection of the replay: its first pair, and how many messages entered and arrived.
+  std::vector<std::size_t> first_pair_;
+  std::vector<std::uint64_t> entered_;
+  std::vector<std::uint64_t> arrived_;
   std::vector<QueuePair> pairs_;
 };
 

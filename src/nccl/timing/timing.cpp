@@ -235,6 +235,15 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
       connection.latency = connection.latency - wire.latency;
       connection.path_latency = wire.latency;
       connection.queue_pairs = complete.queue_pairs(wire.sender, wire.receiver, wire.flow_label);
+      connection.parts = connection.queue_pairs.size();
+      if (complete.is_driven_by_verbs(wire.sender)) {
+        connection.parts /= environment.ib_split_data ? 1 : as_index(environment.ib_queue_pairs);
+        // Switches of InfiniBand may choose ways, so that the last bytes need not come last.
+        if (environment.ib_adaptive_routing.value_or(engine->packet.framing ==
+                                                     RdmaLink::InfiniBand)) {
+          connection.told_above = environment.ib_adaptive_threshold;
+        }
+      }
       connection.receiving_ports = wire.receiving_ports;
       std::tie(connection.wire_bytes, connection.data_bytes) = wire_ratio(plan.protocol);
     }

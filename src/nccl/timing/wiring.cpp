@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
+#include <string>
 #include <utility>
 
+#include "nccl/machine/network_software.h"
 #include "nccl/types/release.h"
 #include "network/flow/max_min.h"
 #include "sim/check.h"
@@ -375,6 +377,30 @@ Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs)
     return Bandwidth(rate);
   };
   return {{standing->first, sum(first)}, {standing->second, sum(last)}};
+}
+
+bool Wiring::is_driven_by_verbs(const NicDevice& device) const {
+  const Topology& topology = cluster_.topology;
+  const std::string& part = topology.parts()[topology.node(device.nic).part];
+  return nccl::is_driven_by_verbs(cluster_.catalogue.base_of(part), environment_);
+}
+
+std::vector<ConnectionSpec> Wiring::queue_pairs(const NicDevice& from, const NicDevice& to,
+                                                std::uint32_t label) const {
+  constexpr std::uint32_t kChannels = 1 << 16;  // More than there are.
+  std::vector<ConnectionSpec> pairs = devices_->queue_pairs(from, to, label);
+  const std::size_t ports = pairs.size();
+  const int each = is_driven_by_verbs(from) ? environment_.ib_queue_pairs : 1;
+  for (std::size_t index = ports; index < ports * as_index(each); ++index) {
+    // Another UDP source port, by which ECMP finds it another way, on the same cables.
+    ConnectionSpec pair = pairs[index % ports];
+    pair.flow_label += kChannels * static_cast<std::uint32_t>(index / ports);
+    if (!pair.nic_turns) {
+      pair.nic_turns = {.source = label, .target = label};
+    }
+    pairs.push_back(pair);
+  }
+  return pairs;
 }
 
 Wire Wiring::connect_nodes(const NodeFlow& flow) {

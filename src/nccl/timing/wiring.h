@@ -107,11 +107,12 @@ class Wiring {
   // then a bottleneck alone, and an oversubscribed fabric of this kind comes out too fast.
   [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
   // Returns the queue pairs that carry such a connection where an engine stands between the nodes:
-  // from NIC to NIC, one for each cable, or NIC of a group.
+  // from NIC to NIC, one for each cable, or NIC of a group, or as many as
+  // NCCL_IB_QPS_PER_CONNECTION says; the first of each come before the second ones.
   [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const NicDevice& from, const NicDevice& to,
-                                                        std::uint32_t label) const {
-    return devices_->queue_pairs(from, to, label);
-  }
+                                                        std::uint32_t label) const;
+  // Returns whether variables of NCCL's plugin for InfiniBand and RoCE have an effect on the NIC.
+  [[nodiscard]] bool is_driven_by_verbs(const NicDevice& device) const;
   [[nodiscard]] Routing& routing() { return routing_; }
 
  private:

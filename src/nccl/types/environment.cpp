@@ -16,6 +16,8 @@ namespace trainyard::nccl {
 namespace {
 
 constexpr std::int64_t kMaxBuffer = std::int64_t{1} << 30;
+// For each of four ports (NVIDIA/nccl, src/transport/net_ib/common.h: NCCL_IB_MAX_QPS, 128).
+constexpr std::int64_t kMaxQueuePairs = 32;
 
 // A variable with an effect on time.
 struct Variable {
@@ -70,7 +72,6 @@ template <auto Field>
 void bytes(Environment& environment, std::string_view name, std::string_view value) {
   number<Field, 1, kMaxBuffer>(environment, name, value);
 }
-
 // -1 represents NCCL's own choice.
 template <auto Field, std::int64_t Min, std::int64_t Max>
 void automatic(Environment& environment, std::string_view name, std::string_view value) {
@@ -197,7 +198,6 @@ constexpr std::string_view kSymmetric = "kernels for symmetric memory are not mo
 constexpr std::string_view kRegistered = "buffers count as not registered";
 constexpr std::string_view kTraffic = "traffic classes are not modelled";
 constexpr std::string_view kMerge = "only the ports of one adapter are merged";
-constexpr std::string_view kQueuePairs = "a connection has one queue pair";
 constexpr std::string_view kSockets = "the sockets are those of the profile";
 constexpr std::string_view kSent = "receives decide for both ways";
 constexpr std::string_view kFlush = "no flush of received data is timed by itself";
@@ -271,10 +271,10 @@ constexpr std::array kVariables{
     modelled("NCCL_TOPO_FILE", text<&E::topology_file>),
     modelled("NCCL_GRAPH_FILE", text<&E::graph_file>),
 
-    not_modelled("NCCL_IB_QPS_PER_CONNECTION", "1", kQueuePairs),
-    not_modelled("NCCL_IB_SPLIT_DATA_ON_QPS", "0", kQueuePairs),
-    not_modelled("NCCL_IB_AR_THRESHOLD", "8192", kQueuePairs),
-    not_modelled("NCCL_IB_ADAPTIVE_ROUTING", "", kQueuePairs),
+    modelled("NCCL_IB_QPS_PER_CONNECTION", number<&E::ib_queue_pairs, 1, kMaxQueuePairs>),
+    modelled("NCCL_IB_SPLIT_DATA_ON_QPS", flag<&E::ib_split_data>),
+    modelled("NCCL_IB_AR_THRESHOLD", number<&E::ib_adaptive_threshold, 0, kMaxBuffer>),
+    modelled("NCCL_IB_ADAPTIVE_ROUTING", automatic<&E::ib_adaptive_routing, 0, 1>),
     not_modelled("NCCL_SOCKET_NTHREADS", "", kSockets),
     not_modelled("NCCL_NSOCKS_PERTHREAD", "", kSockets),
 

@@ -67,5 +67,20 @@ TEST_CASE("two p4d send Simple alone unless the user says more", "[nccl]") {
   REQUIRE(protocol_of(nodes, sockets) != Protocol::Simple);
 }
 
+TEST_CASE("variables of the plugin for InfiniBand and RoCE reach the NICs that it drives",
+          "[nccl]") {
+  REQUIRE(is_driven_by_verbs("ConnectX-7", {}));
+  REQUIRE(!is_driven_by_verbs("EFA-200G", {}));
+  REQUIRE(!is_driven_by_verbs("Cassini", {}));
+  Environment environment;
+  environment.network = "IB";
+  REQUIRE(is_driven_by_verbs("ConnectX-7", environment));
+  environment.network = "Socket";
+  REQUIRE(!is_driven_by_verbs("ConnectX-7", environment));
+  environment.network = "";
+  environment.ib_disable = true;
+  REQUIRE(!is_driven_by_verbs("ConnectX-7", environment));
+}
+
 }  // namespace
 }  // namespace trainyard::nccl

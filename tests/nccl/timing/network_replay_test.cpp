@@ -116,14 +116,47 @@ TEST_CASE("streams that share a trunk have it together, unlike on ports", "[nccl
   REQUIRE(packets / both == Approx(1.0).margin(0.1));
 }
 
+// Two NICs at either end, of which the ports have the sum, with a queue pair each.
+struct TwoPairs : Streams {
+  explicit TwoPairs(std::size_t parts) : Streams(one_switch(4, kCable), gigabits_per_second(200)) {
+    add(0, 1);
+    ReplayConnection& connection = network.connections[0];
+    connection.queue_pairs.push_back({.source = fabric.hosts[2], .target = fabric.hosts[3]});
+    connection.parts = parts;
+  }
+};
+
 TEST_CASE("several queue pairs carry a message in parts", "[nccl][engine]") {
-  // Two NICs at either end, of which the ports have the sum: twice as fast.
-  Streams streams(one_switch(4, kCable), gigabits_per_second(200));
-  streams.add(0, 1);
-  streams.network.connections[0].queue_pairs.push_back(
-      {.source = streams.fabric.hosts[2], .target = streams.fabric.hosts[3]});
-  REQUIRE(streams.over(Fidelity::Flow) == streams.on_ports());
+  TwoPairs streams(2);
+  // The first part is 49 lines of 128 bytes, 22 bytes more than a half.
+  REQUIRE(streams.over(Fidelity::Flow) / streams.on_ports() == Approx(1.0).margin(0.004));
   REQUIRE(streams.outcome.network.messages == 40);
+  REQUIRE(streams.outcome.network.bytes == kMicrosecond * 20);
+}
+
+TEST_CASE("queue pairs carry whole messages in turn, which the receiver takes in order",
+          "[nccl][engine]") {
+  TwoPairs streams(1);
+  const SimTime alone = streams.over(Fidelity::Flow);
+  // A message has half the rate, and the other pair the next one meanwhile.
+  REQUIRE(streams.outcome.network.messages == 20);
+  REQUIRE(alone / streams.on_ports() == Approx(1.0).margin(0.1));
+  // Where the second pair shares its way with ten others, its messages hold up those of the first.
+  for (int other = 0; other < 10; ++other) {
+    streams.add(2, 3);
+  }
+  REQUIRE(streams.over(Fidelity::Flow) > alone + 50_us);
+}
+
+TEST_CASE("messages above a threshold are told by one of no bytes", "[nccl][engine]") {
+  TwoPairs streams(2);
+  const SimTime alone = streams.over(Fidelity::Packet);
+  streams.network.connections[0].told_above = kMicrosecond - 1_B;
+  REQUIRE(streams.over(Fidelity::Packet) > alone);
+  REQUIRE(streams.outcome.network.messages == 80);
+  REQUIRE(streams.outcome.network.bytes == kMicrosecond * 20);
+  streams.network.connections[0].told_above = kMicrosecond;
+  REQUIRE(streams.over(Fidelity::Packet) == alone);
 }
 
 TEST_CASE("flags of a protocol are on the wire as well", "[nccl][engine]") {

@@ -78,6 +78,31 @@ const Environment kDefaults;
 
 }  // namespace
 
+TEST_CASE("a connection has as many queue pairs on each port as NCCL_IB_QPS_PER_CONNECTION says",
+          "[nccl][timing]") {
+  const Communicator nodes = equal_nodes(2, 2);
+  Environment environment;
+  environment.ib_queue_pairs = 3;
+  const Cluster two_ports = shipped_cluster("alibaba-hpn", {.nodes = 2, .gpus_per_node = 2});
+  Wiring wiring(two_ports, nodes, environment);
+  const Wire wire = wiring.connect({.from = 0, .to = 2, .channel = 5});
+  const auto pairs = wiring.queue_pairs(wire.sender, wire.receiver, wire.flow_label);
+  REQUIRE(pairs.size() == 6);
+  for (std::size_t index = 0; index < pairs.size(); ++index) {
+    REQUIRE(pairs[index].source == pairs[index % 2].source);
+    REQUIRE(pairs[index].nic_turns->source == pairs[index % 2].nic_turns->source);
+    REQUIRE(pairs[index].flow_label == 5 + (index / 2 << 16));
+  }
+  environment.network = "Socket";
+  REQUIRE(wiring.queue_pairs(wire.sender, wire.receiver, 5).size() == 2);
+  // EFA has a plugin of its own, and a group of four NICs.
+  const Cluster efa = shipped_cluster("aws-p5", {.nodes = 2, .gpus_per_node = 2});
+  environment.network = "";
+  Wiring other(efa, nodes, environment);
+  const Wire fast = other.connect({.from = 0, .to = 2});
+  REQUIRE(other.queue_pairs(fast.sender, fast.receiver, 0).size() == 4);
+}
+
 TEST_CASE("after fold() equal nodes share their ports", "[nccl][timing]") {
   const Cluster cluster = two_gpus_a_node(3);
   const Communicator communicator = equal_nodes(3, 2);

@@ -54,7 +54,7 @@ TEST_CASE("what is not modelled is said, what has no effect on time is not",
   const Environment environment =
       parse({"NCCL_DEBUG=INFO", "NCCL_IB_HCA=mlx5", "NCCL_CGA_CLUSTER_SIZE=4", "NCCL_WIN_ENABLE=0",
              "FI_PROVIDER=cxi", "NCCL_FASTRAK_NUM_FLOWS=2", "NCCL_NET_MERGE_LEVEL=PIX",
-             "NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_SHM_LOCALITY=2", "NCCL_NET_FORCE_FLUSH=1",
+             "NCCL_SOCKET_NTHREADS=4", "NCCL_SHM_LOCALITY=2", "NCCL_NET_FORCE_FLUSH=1",
              "NCCL_GDR_FLUSH_DISABLE=0"});
   REQUIRE(environment.net_force_flush);
   REQUIRE(environment.net_merge_ports);
@@ -63,11 +63,11 @@ TEST_CASE("what is not modelled is said, what has no effect on time is not",
               "FI_PROVIDER=cxi has no effect here: it is not a variable of NCCL itself",
               "NCCL_FASTRAK_NUM_FLOWS=2 has no effect here: it is not a variable of NCCL itself",
               "NCCL_IB_HCA=mlx5 has no effect here: the NICs are those of the topology",
-              "NCCL_IB_QPS_PER_CONNECTION=4 has no effect here: a connection has one queue pair",
               "NCCL_NET_FORCE_FLUSH=1 has no effect here: no flush of received data is timed by "
               "itself",
               "NCCL_NET_MERGE_LEVEL=PIX counts as PORT here: NICs of several adapters must be one "
               "in the topology",
+              "NCCL_SOCKET_NTHREADS=4 has no effect here: the sockets are those of the profile",
               "NCCL_WIN_ENABLE=0 has no effect here: kernels for symmetric memory are not "
               "modelled"});
 }
