@@ -67,8 +67,8 @@ struct ReplayConnection {
   SimTime host_cost = {};
   HostWork host_work = {};
   // Queue pairs that carry the messages from NIC to NIC, where a Network does (network_replay.h; a
-  // replay on ports alone does not look at them). A message goes in so many equal parts over as many
-  // pairs, of which there are a multiple; the next message has the next pairs.
+  // replay on ports alone does not look at them). A message goes in so many equal parts over as
+  // many pairs, of which there are a multiple; the next message has the next pairs.
   std::vector<ConnectionSpec> queue_pairs = {};
   std::size_t parts = 1;
   // Messages above it are followed by one of no bytes on each of these, which tells the receiver.

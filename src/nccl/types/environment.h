@@ -98,8 +98,8 @@ struct Environment : PathSettings {
   bool ib_disable = false;      // NCCL_IB_DISABLE
   bool ib_merge_nics = true;    // NCCL_IB_MERGE_NICS
   bool net_merge_ports = true;  // NCCL_NET_MERGE_LEVEL: LOC (false), PORT (true)
-  // Of NCCL's plugin for InfiniBand and RoCE: queue pairs of a connection for each port, and whether
-  // all of them carry a part of every message.
+  // NCCL's plugin for InfiniBand and RoCE opens so many queue pairs of a connection on each port,
+  // and may give all of them a part of every message.
   int ib_queue_pairs = 1;                        // NCCL_IB_QPS_PER_CONNECTION
   bool ib_split_data = false;                    // NCCL_IB_SPLIT_DATA_ON_QPS
   std::optional<bool> ib_adaptive_routing = {};  // NCCL_IB_ADAPTIVE_ROUTING
