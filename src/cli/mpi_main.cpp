@@ -185,7 +185,7 @@ int run_team(const std::vector<std::string>& arguments) {
     }
     if (arguments.empty() || arguments.front() != "sweep") {
       const auto complaint = team.agree(
-          "expected a command for several processes (collective, search, sweep, "
+          "expected a command for several processes (collective, jobs, search, step, sweep, "
           "traffic), found " +
           (arguments.empty() ? std::string("none") : in_quotes(arguments.front())));
       throw ConfigError(*complaint);

@@ -80,9 +80,9 @@ vary:
   REQUIRE(wrong.status == 2);
   REQUIRE(wrong.error.find("trainyard: expected a file or one of the sweeps") != std::string::npos);
   const ProgramResult other = run_shell(trainyard + "topology", folder.path());
-  REQUIRE(
-      other.error.find("trainyard: expected a command for several processes (collective, search, "
-                       "sweep, traffic), found \"topology\"") != std::string::npos);
+  REQUIRE(other.error.find("trainyard: expected a command for several processes (collective, jobs, "
+                           "search, step, sweep, traffic), found \"topology\"") !=
+          std::string::npos);
 
   const std::string words =
       "traffic permutation --cluster fat-tree-k8-100g --nodes 16 --fidelity packet --format json";

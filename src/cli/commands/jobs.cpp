@@ -51,7 +51,7 @@ struct JobsRequest {
   std::vector<JobRequest> jobs = {};
   int steps = 3;
   Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
-  FastForward fast_forward = FastForward::Off;
+  PacketRequest packet = {};
   std::size_t links = 5;
   Format format = Format::Table;
   std::optional<std::string> output;
@@ -75,10 +75,11 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
       .inputs = read_input_names(reader),
       .steps = reader.integer("steps", 1, kMaxSteps).value_or(3),
       .fidelity = *read_engine(reader),
-      .fast_forward = read_fast_forward(reader),
+      .packet = read_sending_options(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
       .format = output_format(reader),
       .output = output_file(reader, "output")};
+  request.packet.options.threads = read_packet_threads(reader);
   (void)reader.required_text("job");
   for (const std::string& text : reader.texts("job")) {
     request.jobs.push_back(job_of(text));
@@ -130,7 +131,7 @@ JobMix simulate(const OptionReader& reader, const JobsRequest& request, const Cl
   return run_job_mix(cluster, jobs,
                      {.rates = rates,
                       .fidelity = request.fidelity,
-                      .fast_forward = request.fast_forward,
+                      .packets = request.packet.options,
                       .extras = read_network_extras(reader, own)},
                      request.steps);
 }
@@ -202,7 +203,10 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
   for (std::string& note : extra_notes(mix.extras, mix.network.packets)) {
     document.notes.push_back(std::move(note));
   }
-  if (request.fast_forward != FastForward::Off || mix.extras.mixed) {
+  if (request.fidelity == Fidelity::Packet) {
+    document.notes.push_back("packets: " + describe(request.packet));
+  }
+  if (request.packet.options.fast_forward != FastForward::Off || mix.extras.mixed) {
     document.notes.push_back("packets: " + describe(mix.network.packets));
   }
   return document;
@@ -222,6 +226,7 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
 }  // namespace
 
 Command jobs_command() {
+  constexpr std::string_view kOnPackets = "fidelity=packet|mixed";
   return {
       .name = "jobs",
       .form = "jobs",
@@ -240,10 +245,10 @@ Command jobs_command() {
                        "of mixed: job=N (from 0), device=NAME, link=A,B (what crosses it) or "
                        "crowd=N (where so many share a link); names may be patterns; may be given "
                        "again"),
-                   fast_forward_option(),
+                   packet_threads_option(kOnPackets),
                    {"links", "N",
                     "how many of the fullest links of the fabric are shown (default: 5)"}},
-           output_options(), log_options()}),
+           sending_options(kOnPackets), output_options(), log_options()}),
       .example = kJobsExample,
       .run = run_jobs,
       .is_swept = true};

@@ -82,7 +82,7 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   request.fidelity = *read_engine(reader);
   request.packet = read_packet_options(reader);
   read_failure_options(reader, request.packet);
-  request.packet.options.threads = reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
+  request.packet.options.threads = read_packet_threads(reader);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -301,11 +301,7 @@ Command traffic_command() {
                seed_option("of all random choices (default: those of FILE)"),
                {"links", "N", "how many of the fullest links are shown (default: 5)"},
                {"flows-out", "FILE", "write one line for each flow there, as CSV", kResult},
-               {"threads",
-                "N",
-                "with packets: cut the fabric into so many parts and work through them side by "
-                "side (default: 1); never changes a result",
-                {.needs = "fidelity=packet|mixed"}}},
+               packet_threads_option("fidelity=packet|mixed")},
            report_options(), packet_options(HasMixed::Yes), failure_options(), output_options(),
            log_options()}),
       .example = kTrafficExample,

@@ -106,8 +106,9 @@ FastForward read_fast_forward(const OptionReader& reader) {
                                       : FastForward::Off;
 }
 
-Options packet_options(HasMixed has_mixed) {
-  const bool mixes = has_mixed == HasMixed::Yes;
+Options sending_options(std::string_view needs) {
+  Option fast_forward = fast_forward_option();
+  fast_forward.traits.needs = needs.substr(0, needs.rfind("|mixed"));
   static const std::string markings =
       fmt::format("with packets: thresholds of marking: {}; hpcc is the default of DCQCN",
                   fmt::join(ecn_names(), ", "));
@@ -115,7 +116,7 @@ Options packet_options(HasMixed has_mixed) {
   static const std::string retransmissions =
       fmt::format("{}", fmt::join(row_names(kRetransmissions), "|"));
   return with_needs(
-      mixes ? "fidelity=packet|mixed" : "fidelity=packet",
+      needs,
       {{"transport", "NAME|FILE",
         "with packets: buffers, thresholds, MTU and the following, as in configs/transport",
         kInput},
@@ -140,17 +141,36 @@ Options packet_options(HasMixed has_mixed) {
         {.choices = retransmissions}},
        {"bit-errors", "RATE",
         "with packets: bit error rate of the links of the fabric, such as 1e-12"},
-       fast_forward_option(),
-       {"counters", "FILE", "with packets: write the counters of all ports there, as CSV", kResult},
-       {"samples",
-        "FILE",
-        "with packets: write queues and rates over time there, as CSV",
-        {.role = Role::Result,
-         .needs = mixes ? "fidelity=packet|mixed sample-every" : "fidelity=packet sample-every"}},
-       {"sample-every",
-        "TIME",
-        "of --samples, such as 10us",
-        {.needs = mixes ? "fidelity=packet|mixed samples" : "fidelity=packet samples"}}});
+       fast_forward});
+}
+
+Option packet_threads_option(std::string_view needs) {
+  return {"threads",
+          "N",
+          "with packets: cut the fabric into so many parts and work through them side by side "
+          "(default: 1); never changes a result",
+          {.needs = needs}};
+}
+
+Options packet_options(HasMixed has_mixed) {
+  const bool mixes = has_mixed == HasMixed::Yes;
+  const std::string_view needs = mixes ? "fidelity=packet|mixed" : "fidelity=packet";
+  return joined(
+      {sending_options(needs),
+       Options{{"counters",
+                "FILE",
+                "with packets: write the counters of all ports there, as CSV",
+                {.role = Role::Result, .needs = needs}},
+               {"samples",
+                "FILE",
+                "with packets: write queues and rates over time there, as CSV",
+                {.role = Role::Result,
+                 .needs = mixes ? "fidelity=packet|mixed sample-every"
+                                : "fidelity=packet sample-every"}},
+               {"sample-every",
+                "TIME",
+                "of --samples, such as 10us",
+                {.needs = mixes ? "fidelity=packet|mixed samples" : "fidelity=packet samples"}}}});
 }
 
 Options failure_options() {
@@ -166,7 +186,7 @@ Options failure_options() {
                       {.needs = "fidelity=packet fail"}}});
 }
 
-PacketRequest read_packet_options(const OptionReader& reader) {
+PacketRequest read_sending_options(const OptionReader& reader) {
   PacketRequest request;
   PacketOptions& packet = request.options;
   request.transport = reader.text("transport");
@@ -209,11 +229,21 @@ PacketRequest read_packet_options(const OptionReader& reader) {
     packet.bit_error_rate = error_rate(reader);
   }
   packet.fast_forward = read_fast_forward(reader);
+  packet.team = reader.team();
+  return request;
+}
+
+int read_packet_threads(const OptionReader& reader) {
+  return reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
+}
+
+PacketRequest read_packet_options(const OptionReader& reader) {
+  PacketRequest request = read_sending_options(reader);
+  PacketOptions& packet = request.options;
   request.counters_file = output_file(reader, "counters");
   packet.queue_times = request.counters_file.has_value();
   request.samples_file = output_file(reader, "samples");
   packet.sample_every = sample_interval(reader);
-  packet.team = reader.team();
   return request;
 }
 

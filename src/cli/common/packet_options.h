@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common/options.h"
@@ -33,6 +34,12 @@ struct PacketRequest {
 [[nodiscard]] Option fast_forward_option();
 [[nodiscard]] FastForward read_fast_forward(const OptionReader& reader);
 
+// How packets are sent: all of the above but the last three. `needs`: what they need beside them;
+// what ends in "|mixed" is not enough for --fast-forward.
+[[nodiscard]] Options sending_options(std::string_view needs);
+// --threads, where it cuts the fabric into parts.
+[[nodiscard]] Option packet_threads_option(std::string_view needs);
+
 // For commands that have --fidelity, some of them with `mixed`.
 enum class HasMixed : bool { No, Yes };
 [[nodiscard]] Options packet_options(HasMixed has_mixed = HasMixed::No);
@@ -41,6 +48,9 @@ enum class HasMixed : bool { No, Yes };
 
 // Throw ConfigError.
 [[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader);
+// The same for commands that have sending_options() and packet_threads_option() alone.
+[[nodiscard]] PacketRequest read_sending_options(const OptionReader& reader);
+[[nodiscard]] int read_packet_threads(const OptionReader& reader);
 void read_failure_options(const OptionReader& reader, PacketRequest& request);
 
 // Finds the links of --fail. Throws the ConfigError for what is none.

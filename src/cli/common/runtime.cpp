@@ -44,7 +44,7 @@ void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const
   tables.engine = nccl ? engine : std::nullopt;
   tables.nccl_version = nccl.value_or(nccl::kNewestVersion);
   tables.shares_network = shares_network;
-  tables.fast_forward = fast_forward;
+  tables.packets = packet.options;
   tables.extras = extras;
 }
 
@@ -109,7 +109,7 @@ nccl::Version read_nccl_version(const OptionReader& reader, std::vector<std::str
   return version->known;
 }
 
-void check_sharing(const OptionReader& reader, const Runtime& runtime) {
+void read_sharing(const OptionReader& reader, Runtime& runtime) {
   if (runtime.extras.mixed && !runtime.shares_network &&
       reader.command().find("traffic") != nullptr) {
     throw ConfigError(
@@ -123,6 +123,19 @@ void check_sharing(const OptionReader& reader, const Runtime& runtime) {
         runtime.nccl   ? "nccl"
         : runtime.hccl ? "hccl"
                        : "analytical"));
+  }
+  const auto has = [&](std::string_view name) { return reader.command().find(name) != nullptr; };
+  if (!has("traffic") || !has("fast-forward")) {
+    return;
+  }
+  if (reader.team() != nullptr && !runtime.shares_network) {
+    throw ConfigError(
+        "--traffic: expected shared in several processes, which share out one network, found "
+        "alone");
+  }
+  if (runtime.shares_network) {
+    runtime.packet = read_sending_options(reader);
+    runtime.packet.options.threads = read_packet_threads(reader);
   }
 }
 
@@ -220,10 +233,7 @@ Runtime read_runtime(const OptionReader& reader) {
   runtime.extras = read_network_extras(reader, calls_of_steps(reader));
   runtime.shares_network =
       reader.command().find("traffic") != nullptr && reader.word("traffic") == "shared";
-  check_sharing(reader, runtime);
-  if (runtime.shares_network && reader.command().find("fast-forward") != nullptr) {
-    runtime.fast_forward = read_fast_forward(reader);
-  }
+  read_sharing(reader, runtime);
   return runtime;
 }
 

@@ -30,10 +30,10 @@ struct Runtime {
   // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
-  bool shares_network = false;                  // All groups of a step are on one network at once.
-  FastForward fast_forward = FastForward::Off;  // How packets run on that network.
-  NetworkExtras extras = {};                    // Of engines, where the command has them.
-  std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
+  bool shares_network = false;          // All groups of a step are on one network at once.
+  PacketRequest packet = {};            // How packets are sent on that network.
+  NetworkExtras extras = {};            // Of engines, where the command has them.
+  std::vector<std::string> notes = {};  // Remarks on the release for readers of results.
 
   // "nccl", "rccl", "hccl", "mpi" or "plain".
   [[nodiscard]] std::string_view name() const {
@@ -61,9 +61,10 @@ struct Runtime {
 // left to who builds it.
 void assume_runtime(OptionReader& reader);
 
-// Refuses traffic on one network of what does not share one, and packets beside flows where traffic
-// could be on one network and is not. Throws ConfigError.
-void check_sharing(const OptionReader& reader, const Runtime& runtime);
+// Reads how packets are sent where all traffic is on one network. Refuses that of what does not
+// share one, and packets beside flows and several processes where traffic could be on one network
+// and is not. Throws ConfigError.
+void read_sharing(const OptionReader& reader, Runtime& runtime);
 
 // --nccl-version of commands that have NCCL alone.
 [[nodiscard]] Option nccl_version_option();

@@ -4,6 +4,8 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <ostream>
 #include <sstream>
@@ -67,7 +69,9 @@ int run_joined(PacketTeam& team, OptionReader reader, std::ostream& out) {
 }  // namespace
 
 bool is_for_team(std::string_view command) {
-  return command == "collective" || command == "search" || command == "traffic";
+  constexpr std::array<std::string_view, 5> kCommands{"collective", "jobs", "search", "step",
+                                                      "traffic"};
+  return std::ranges::find(kCommands, command) != kCommands.end();
 }
 
 int run_command_in(PacketTeam& team, const Command& command, std::span<const std::string> arguments,

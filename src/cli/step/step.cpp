@@ -277,8 +277,7 @@ int run_step(const OptionReader& reader, std::ostream& out) {
 }  // namespace
 
 Command step_command() {
-  Option fast_forward = fast_forward_option();
-  fast_forward.traits.needs = "traffic=shared fidelity=packet";
+  constexpr std::string_view kOnPackets = "traffic=shared fidelity=packet|mixed";
   return {
       .name = "step",
       .form = "step",
@@ -307,15 +306,15 @@ Command step_command() {
                     "with graph: alone (the default), each group beside those of its kind; shared, "
                     "every rank is simulated, with all traffic on one network",
                     {.choices = "alone|shared"}},
-                   fast_forward,
                    packets_option("of mixed: calls=KIND (tensor, context, pipeline, data or "
                                   "expert), device=NAME, link=A,B (what crosses it) or crowd=N "
                                   "(where so many share a link); names may be patterns; may be "
                                   "given again"),
                    message_times_option("traffic=shared"),
+                   packet_threads_option(kOnPackets),
                    {"trace", "FILE", "with graph: the time line, for Perfetto or chrome://tracing",
                     kResult}},
-           cost_options(),
+           sending_options(kOnPackets), cost_options(),
            Options{{"memory", "FILE",
                     "CSV: what each rank of a pipeline holds in each of its passes", kResult}},
            report_options(), output_options(), log_options()}),

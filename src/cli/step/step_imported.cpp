@@ -66,8 +66,7 @@ Runtime read_runtime_of(const OptionReader& reader, ImportedFormat format) {
   const bool is_analytical = runtime.engine == Fidelity::Analytical;
   runtime.shares_network =
       reader.given("traffic") ? reader.word("traffic") == "shared" : !is_analytical;
-  check_sharing(reader, runtime);
-  runtime.fast_forward = read_fast_forward(reader);
+  read_sharing(reader, runtime);
   return runtime;
 }
 

@@ -152,7 +152,11 @@ std::vector<std::string> graph_notes(const StepRequest& request, const LoweredRu
 
 void add_network_notes(const StepRequest& request, const std::optional<PacketStats>& packets,
                        const ExtraResults& extras, std::vector<std::string>& notes) {
-  if (packets && (request.runtime.fast_forward != FastForward::Off || extras.mixed)) {
+  if (packets) {
+    notes.push_back("packets: " + describe(request.runtime.packet));
+  }
+  if (packets &&
+      (request.runtime.packet.options.fast_forward != FastForward::Off || extras.mixed)) {
     notes.push_back("packets: " + describe(*packets));
   }
   for (std::string& note : extra_notes(extras, packets.value_or(PacketStats()))) {

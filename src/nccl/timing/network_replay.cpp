@@ -122,7 +122,7 @@ class EngineDriver final : private EventHandler {
   const ReplayNetwork& network_;
   Completions completions_;
   ReplayCore<EngineDriver>* core_ = nullptr;
-  // By connection of the replay: its first pair, and how many messages entered and arrived.
+  // Indexed by connection of the replay: its first pair, and how many messages entered and arrived.
   std::vector<std::size_t> first_pair_;
   std::vector<std::uint64_t> entered_;
   std::vector<std::uint64_t> arrived_;

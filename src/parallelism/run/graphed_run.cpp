@@ -64,9 +64,7 @@ void GraphOnCluster::with_traffic(const std::function<void(Simulator&, GraphTraf
     use(simulator, traffic);
     return;
   }
-  PacketOptions packet = roce_options();
-  packet.fast_forward = tables_.fast_forward;
-  SharedNetwork network(simulator, cluster_, tables_.fidelity, packet, tables_.extras);
+  SharedNetwork network(simulator, cluster_, tables_.fidelity, tables_.packets, tables_.extras);
   NetworkTraffic traffic(simulator, cluster_, network);
   use(simulator, traffic);
   if (tables_.fidelity == Fidelity::Packet) {

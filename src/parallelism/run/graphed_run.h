@@ -62,8 +62,8 @@ struct StepTables {
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
   // `nccl`. With at most kMaxUnfoldedRanks.
   bool shares_network = false;
-  FastForward fast_forward = FastForward::Off;  // How packets run on that network,
-  NetworkExtras extras = {};                    // and what else is asked of it.
+  PacketOptions packets = roce_options();  // How packets are sent on that network,
+  NetworkExtras extras = {};               // and what else is asked of it.
   nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
 };
 

@@ -90,7 +90,7 @@ struct PlacedJob {
 class Bench {
  public:
   Bench(const Cluster& cluster, const StepTables& tables)
-      : network_(simulator_, cluster, tables.fidelity, packets_of(tables), tables.extras) {}
+      : network_(simulator_, cluster, tables.fidelity, tables.packets, tables.extras) {}
 
   void add(const std::string& name, const PlacedJob& job) {
     traffic_.push_back(std::make_unique<NetworkTraffic>(simulator_, job.part, network_));
@@ -106,12 +106,6 @@ class Bench {
   [[nodiscard]] ExtraResults extras() const { return extra_results(*network_.engine); }
 
  private:
-  static PacketOptions packets_of(const StepTables& tables) {
-    PacketOptions packet = roce_options();
-    packet.fast_forward = tables.fast_forward;
-    return packet;
-  }
-
   Simulator simulator_;
   SharedNetwork network_;
   std::vector<std::unique_ptr<NetworkTraffic>> traffic_;

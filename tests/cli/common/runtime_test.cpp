@@ -14,8 +14,10 @@ namespace {
 Runtime runtime(const std::vector<std::string>& arguments) {
   const Command command{
       .name = "step",
-      .options = joined(
-          {runtime_options(), Options{{"traffic", "NAME", "", {.choices = "alone|shared"}}}})};
+      .options = joined({runtime_options(),
+                         Options{{"traffic", "NAME", "", {.choices = "alone|shared"}},
+                                 packet_threads_option("traffic=shared")},
+                         sending_options("traffic=shared fidelity=packet")})};
   return read_runtime(parse_options(command, arguments));
 }
 
@@ -106,6 +108,21 @@ TEST_CASE("the tables of a step have the runtime", "[cli]") {
   REQUIRE(tables.nccl == nullptr);
   REQUIRE(tables.fidelity == Fidelity::Analytical);
   REQUIRE_FALSE(tables.engine.has_value());
+}
+
+TEST_CASE("packets of all traffic on one network are sent as options say", "[cli]") {
+  const Runtime shared = runtime({"--runtime", "plain", "--traffic", "shared", "--fidelity",
+                                  "packet", "--control", "hpcc", "--pfc", "off", "--threads", "3"});
+  REQUIRE(control_name(shared.packet.options) == "hpcc");
+  REQUIRE(shared.packet.options.threads == 3);
+  REQUIRE_FALSE(shared.packet.options.pfc);
+  const nccl::Profile profile;
+  const GpuRates rates;
+  StepTables tables{.rates = rates};
+  shared.apply(profile, tables);
+  REQUIRE(tables.packets.threads == 3);
+  REQUIRE_THROWS_WITH(runtime({"--fidelity", "packet", "--control", "hpcc"}),
+                      Catch::Contains("--control"));
 }
 
 }  // namespace trainyard

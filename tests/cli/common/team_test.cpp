@@ -61,6 +61,16 @@ TEST_CASE("commands in two processes write what they write in one", "[packet]") 
   require_alike("collective", {"all_reduce", "--cluster", "dgx-h100", "--nodes", "2", "--runtime",
                                "plain", "--algo", "ring", "--fidelity", "packet", "-b", "64K", "-e",
                                "1M", "--fingerprint"});
+  const Words step = {
+      "--nodes",       "2",          "--cluster",      "dgx-h100",      "--fidelity",
+      "packet",        "--workload", "bert-large",     "--runtime",     "plain",
+      "--method",      "graph",      "--set",          "plan.tensor=8", "--set",
+      "batch.micro=1", "--set",      "batch.global=2", "--control",     "hpcc",
+      "--traffic",     "shared"};
+  require_alike("step", step);
+  REQUIRE(together("step", Words(step.begin(), step.end() - 4))[1] ==
+          "--traffic: expected shared in several processes, which share out one network, found "
+          "alone");
   require_alike("search", {"--cluster", "dgx-h100", "--nodes", "2", "--workload", "llama-3-8b",
                            "--runtime", "plain", "--format", "csv"});
 }
@@ -91,7 +101,7 @@ TEST_CASE("several processes want an engine whose work they can share", "[packet
   mixed.insert(mixed.end(), {"--fidelity", "flow"});
   REQUIRE(together("traffic", mixed)[1].ends_with(complaint + "--fidelity flow"));
   REQUIRE(is_for_team("search"));
-  REQUIRE_FALSE(is_for_team("step"));
+  REQUIRE_FALSE(is_for_team("topology"));
 }
 
 }  // namespace trainyard

@@ -66,7 +66,7 @@ TEST_CASE("jobs with packets take with fast-forward what they take without", "[j
   const Cluster cluster = narrow_cluster();
   StepTables tables{.rates = shipped_rates(), .fidelity = Fidelity::Packet};
   const JobMix plain = small.run_with(tables, cluster, {{0, 2}, {1, 3}}, 1);
-  tables.fast_forward = FastForward::Exact;
+  tables.packets.fast_forward = FastForward::Exact;
   const JobMix fast = small.run_with(tables, cluster, {{0, 2}, {1, 3}}, 1);
   REQUIRE(fast.jobs.size() == plain.jobs.size());
   for (std::size_t index = 0; index < plain.jobs.size(); ++index) {
