@@ -121,6 +121,18 @@ Options collective_runtime() {
   return rows;
 }
 
+// Of the runtimes between host memories.
+Options host_options() {
+  return {{"mpi-rules",
+           "NAME",
+           "mpi: whose choices and algorithms",
+           {.choices = "open-mpi-4.1|mpich-4.1", .needs = "runtime=mpi"}},
+          {"buffers",
+           "WHERE",
+           "gloo: where tensors are; those of GPUs are copied to host memory and back",
+           {.choices = "host|gpu", .needs = "runtime=gloo"}}};
+}
+
 // Refuses what runs of HCCL, MPI and Gloo do not have.
 void refuse_unsupported(const OptionReader& reader, std::string_view runtime) {
   for (const char* const option :
@@ -210,14 +222,6 @@ Options collective_options() {
             "plain: an algorithm as MSCCL's XML or MSCCL++'s JSON, proved before it runs; beside "
             "it those of --algo, if given",
             {.role = Role::Input, .needs = "runtime=plain"}},
-           {"mpi-rules",
-            "NAME",
-            "mpi: whose choices and algorithms",
-            {.choices = "open-mpi-4.1|mpich-4.1", .needs = "runtime=mpi"}},
-           {"buffers",
-            "WHERE",
-            "gloo: where tensors are; those of GPUs are copied to host memory and back",
-            {.choices = "host|gpu", .needs = "runtime=gloo"}},
            {"channels", "N", "parallel rings or trees (default: what the cluster suggests)"},
            {"chunk",
             "SIZE",
@@ -253,7 +257,7 @@ Options collective_options() {
             "",
             "a column with a hash of every run",
             {.needs = "fidelity=flow|analytical|packet|mixed"}}},
-       collective_runtime(),
+       collective_runtime(), host_options(),
        Options{packets_option("of mixed: device=NAME, link=A,B (what crosses it) or crowd=N (where "
                               "so many share a link); names may be patterns; may be given again"),
                message_times_option("fidelity=flow|packet|mixed")},
