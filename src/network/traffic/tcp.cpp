@@ -22,44 +22,43 @@ namespace trainyard {
 namespace {
 using namespace literals;
 
-// The thread of the sender. A system call with all that is done for a message: 419 ns of [sockperf]
-// at 1200 B, less its copy (14 %) and the part of a segment below.
+// The sender's thread spends this on a system call with all that is done once for a message: 419 ns
+// of [sockperf] at 1200 B, less its copy (14 %) and the part of a segment below.
 constexpr SimTime kCall = 323_ns;
-// Both copies, in nanoseconds for a byte, which is 10.7 GB/s: 85.2 % of the receiver's thread at
-// 73.1 Gb/s of [free]. That the sender's is as fast is an estimate.
+// Both copies take so many nanoseconds for a byte, which is 10.7 GB/s: 85.2 % of the receiver's
+// thread at 73.1 Gb/s of [free]. That the sender's is as fast is an estimate.
 constexpr double kCopy = 0.0933;
-// A page of 4 KiB that is pinned instead, and given back: 55 Gb/s of [huge] less the segment.
+// Instead, a page of 4 KiB is pinned and given back: 55 Gb/s of [huge] less the segment.
 constexpr SimTime kPin = 474_ns;
-// A segment through TCP, IP, queue and driver, with its completion and acknowledgement: 65 Gb/s of
-// [huge] less the copy.
+// A segment passes TCP, IP, queue and driver, and is completed and acknowledged: 65 Gb/s of [huge]
+// less the copy.
 constexpr SimTime kSendSegment = 1950_ns;
-// A packet that the kernel cuts off a segment and hands to the driver: measured on one virtual
+// The kernel cuts a packet off a segment and hands it to the driver: measured on one virtual
 // machine, as docs/models/tcp.md says.
 constexpr SimTime kCut = 330_ns;
 
-// The interrupt. A packet from the ring, with GRO: 173 ns of [defer] at an MTU of 1500, less the
-// parts of segment and pages below.
+// The interrupt takes a packet from the ring and joins it to others: 173 ns of [defer] at an MTU of
+// 1500, less the parts of segment and memory below.
 constexpr SimTime kReceivePacket = 87_ns;
-// A segment through IP and TCP to the socket, with the acknowledgement and recv(): what is not copy
+// A segment passes IP and TCP to the socket, is acknowledged, and recv() finds it: what is not copy
 // in the thread of [free], 14.8 % of it.
 constexpr SimTime kReceiveSegment = 1060_ns;
-// Memory that is given back, in nanoseconds for a byte: 27.6 % of the thread at 49.7 Gb/s of
+// Giving memory back takes so many nanoseconds for a byte: 27.6 % of the thread at 49.7 Gb/s of
 // [free], before that patch moved it from there to the interrupt.
 constexpr double kFree = 0.0444;
-// From the packet in memory to the thread that runs: interrupt, scheduler, idle core. 53,509
-// transactions a second of [mlx5], less all the rest.
+// Interrupt, scheduler and an idle core lie between a packet in memory and the thread that runs:
+// 53,509 transactions a second of [mlx5], less all the rest.
 constexpr SimTime kWake = 4333_ns;
 
 // GSO and GRO build segments of up to 64 KiB (linux, commit 8a29111c7ca6: 45 packets of 1448 B).
 constexpr std::int64_t kSegmentBytes = 65'536;
 constexpr std::int64_t kPageBytes = 4'096;
-// IPv4 and TCP (RFC 791, RFC 9293) with timestamps (RFC 7323), which Linux sends.
+// Headers are those of IPv4 and TCP (RFC 791, RFC 9293) with timestamps (RFC 7323), as Linux sends.
 constexpr std::int64_t kHeaderBytes = 20 + 20 + 12;
 constexpr std::int64_t kFrameBytes = kEthernetHeaderBytes + kFrameCheckBytes;
-// An entry of a ring or completion queue for each packet (mlx5: 64 B), and PCIe's own bytes beside
-// each packet of 256 B (docs/models/hardware.md).
+// Each packet has an entry in a ring or completion queue (mlx5: 64 B).
 constexpr double kEntryBytes = 64.0;
-// The MTU of RDMA that efficiencies of adapters in the catalogue are for.
+// Efficiencies of adapters in the catalogue are for this MTU of RDMA.
 constexpr Bytes kCatalogueMtu{4096};
 
 double nanoseconds_of(SimTime time) {
@@ -70,14 +69,14 @@ double as_double(Bytes size) {
   return static_cast<double>(size.count());
 }
 
-// The data of the segment that packets are cut from or joined to.
+// Packets are cut from segments of so much data, or joined to them.
 double segment_bytes(const TcpSettings& settings, bool is_joined) {
   const std::int64_t payload = tcp_payload(settings).count();
   const std::int64_t packets = is_joined ? std::max<std::int64_t>(kSegmentBytes / payload, 1) : 1;
   return static_cast<double>(packets * payload);
 }
 
-// The time of the sender's thread for a message of `size` in so many segments and packets.
+// The sender's thread takes this for a message of `size` in so many segments and packets.
 double sender_time(const TcpSettings& settings, double size, double segments, double packets) {
   double data = size * kCopy;
   if (settings.zero_copy != ZeroCopy::Off) {
@@ -89,14 +88,14 @@ double sender_time(const TcpSettings& settings, double size, double segments, do
          (settings.tso ? 0.0 : packets * nanoseconds_of(kCut));
 }
 
-// The time of interrupts for so many, until the data are in the socket.
+// Interrupts take this for so many, until their data are in the socket.
 double interrupt_time(double packets, double segments) {
   return packets * nanoseconds_of(kReceivePacket) + segments * nanoseconds_of(kReceiveSegment);
 }
 
 struct Stage {
   std::string_view name;
-  double nanoseconds = 0.0;  // Of a byte.
+  double nanoseconds = 0.0;  // It is occupied so long by a byte.
 };
 
 void add_links(const VerbPath& path, double payload, std::vector<Stage>& stages) {

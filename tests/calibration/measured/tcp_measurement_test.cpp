@@ -82,7 +82,8 @@ TcpPoint read_point(const ConfigNode& node) {
   const TcpSettings settings = settings_of(node);
   const VerbPath path = path_of_point(node);
   const auto given_size = node.optional("size");
-  const Bytes size(given_size ? given_size->as_integer(1, 1 << 30) : 1 << 17);  // As iperf3.
+  const Bytes size(given_size ? given_size->as_integer(1, 1 << 30)
+                              : 1 << 17);  // iperf3 has 128 KiB.
   const TcpCpu cpu = tcp_cpu(settings, size);
   const TcpRate rate = tcp_rate(path, settings, size);
   const std::array<std::pair<std::string_view, double>, 4> kinds{
