@@ -41,8 +41,8 @@ struct TcpCpu {
   [[nodiscard]] double receiver() const { return interrupt + thread; }
 };
 
-// Returns the CPU time of a stream of messages of `size` bytes, which is at least one. The kernel fills
-// segments from as many messages as they hold.
+// Returns the CPU time of a stream of messages of `size` bytes, which is at least one. The kernel
+// fills segments from as many messages as they hold.
 [[nodiscard]] TcpCpu tcp_cpu(const TcpSettings& settings, Bytes size);
 
 struct TcpRate {
@@ -52,8 +52,8 @@ struct TcpRate {
 // Returns the rate of such a stream, shared by all sockets.
 [[nodiscard]] TcpRate tcp_rate(const VerbPath& path, const TcpSettings& settings, Bytes size);
 
-// Returns the time of one message alone, from send() to the return of recv(): half of what netperf's TCP_RR
-// takes for a request and a response of `size`.
+// Returns the time of one message alone, from send() to the return of recv(): half of what TCP_RR
+// of netperf takes for a request and a response of `size`.
 [[nodiscard]] SimTime tcp_latency(const VerbPath& path, const TcpSettings& settings, Bytes size);
 
 }  // namespace trainyard
