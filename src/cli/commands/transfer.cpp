@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/transfer_tcp.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
 #include "cli/common/inputs.h"
@@ -36,7 +37,8 @@ server1/nic2. A rate is that of one transfer of --size, or of both with --both-w
 the time of 8 bytes one way. Neither has what a driver or library adds. The status is 1 if a
 transfer never was complete, such as for lost packets. With --verb rows are those of ib_write_bw,
 ib_read_bw and ib_send_bw, with the latencies of ib_write_lat and its like beside them, and what
-limits the rate.
+limits the rate. With --tcp they are those of iperf3 or netperf over sockets of the kernel: rate,
+half a round trip, the CPU time of both ends for a byte and a packet, and the limit.
 
 Examples:
   trainyard transfer --cluster rtx4090-pcie --from server0/gpu0 --to server0/gpu7 --both-ways
@@ -44,6 +46,8 @@ Examples:
   trainyard transfer --cluster dgx-a100 --from server0/memory0 --to server1/memory0 --format json
   trainyard transfer --cluster azure-nd-a100-v4 --from server0/memory0 --to server1/memory0 \
       --verb write --size 8..8M --batch 16
+  trainyard transfer --cluster azure-nd-a100-v4 --from server0/memory0 --to server1/memory0 \
+      --tcp --mtu 9000 --sockets 4 --cores 8
 )";
 
 constexpr Bytes kLatencySize{8};
@@ -202,7 +206,7 @@ Document document_of(const Cluster& cluster, const TransferRequest& request, con
   return document;
 }
 
-// Messages of verbs.
+// Messages of verbs and of sockets.
 
 struct VerbRow {
   Bytes size;
@@ -214,7 +218,7 @@ struct VerbRow {
 };
 
 // A size, or a range of powers of two such as 8..8M.
-std::vector<Bytes> verb_sizes(const OptionReader& reader) {
+std::vector<Bytes> sizes_of_messages(const OptionReader& reader) {
   const std::string text = reader.text("size").value_or("2..8M");  // As perftest -a.
   // A message has at most 2^31 bytes (InfiniBand Architecture Specification 1.4).
   constexpr Bytes kGreatest = 2_GiB;
@@ -276,23 +280,22 @@ std::string describe(const VerbSettings& settings) {
       settings.mtu.count());
 }
 
-Document verb_document(const OptionReader& reader, const Cluster& cluster,
-                       const VerbSettings& settings) {
-  const std::vector<Transfer> pair = transfers_of(reader, cluster, false);
-  const VerbPath path = verb_path(cluster, pair.front().source, pair.front().target);
+Document verb_document(const Cluster& cluster, const Transfer& pair, const VerbSettings& settings,
+                       std::span<const Bytes> sizes) {
+  const VerbPath path = verb_path(cluster, pair.source, pair.target);
   std::vector<VerbRow> rows;
-  for (const Bytes size : verb_sizes(reader)) {
+  for (const Bytes size : sizes) {
     rows.push_back({.size = size,
                     .rate = verb_rate(path, settings, size),
                     .latency = verb_latency(path, settings, size)});
   }
-  Document document{.heading = {fmt::format(
-                        "Simulated by Trainyard: cluster {}, {} to {}, {}", cluster.name,
-                        cluster.topology.node(pair.front().source).name,
-                        cluster.topology.node(pair.front().target).name, describe(settings))}};
+  const std::string& from = cluster.topology.node(pair.source).name;
+  const std::string& to = cluster.topology.node(pair.target).name;
+  Document document{.heading = {fmt::format("Simulated by Trainyard: cluster {}, {} to {}, {}",
+                                            cluster.name, from, to, describe(settings))}};
   document.add("cluster", cluster.name);
-  document.add("from", cluster.topology.node(pair.front().source).name);
-  document.add("to", cluster.topology.node(pair.front().target).name);
+  document.add("from", from);
+  document.add("to", to);
   document.add("verb", std::string(kVerbs[static_cast<std::size_t>(settings.verb)]));
   document.add(NamedTable{.key = "rows", .table = verb_table(rows)});
   return document;
@@ -305,7 +308,7 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
                           .fidelity = *read_engine(reader),
                           .packet = read_packet_options(reader)};
   if (reader.given("mtu") && request.fidelity != Fidelity::Packet) {
-    throw ConfigError("--mtu: expected --verb or --fidelity packet beside it, found flow");
+    throw ConfigError("--mtu: expected --verb, --tcp or --fidelity packet beside it, found flow");
   }
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
     throw ConfigError(
@@ -315,33 +318,43 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
   return request;
 }
 
-// --mtu goes with --verb as well.
-Options mtu_of_verbs(Options rows) {
+// --mtu goes with --verb and --tcp as well.
+Options mtu_of_messages(Options rows) {
   for (Option& row : rows) {
     if (row.name == "mtu") {
-      row.help = "with packets or --verb: payload of a full packet, 256 to 4096 (the default)";
-      row.traits.needs = "verb|fidelity";
+      row.help =
+          "with packets or --verb: payload of a full packet, 256 to 4096 (the default); with "
+          "--tcp: "
+          "of IP, 576 to 65535 (default: 1500)";
+      row.traits.needs = "verb|tcp|fidelity";
     }
   }
   return rows;
 }
 
-int run_verbs(const OptionReader& reader, const InputNames& inputs, std::ostream& out) {
-  const VerbSettings settings = read_verb_settings(reader, read_packet_options(reader));
+int run_messages(const OptionReader& reader, const InputNames& inputs, std::ostream& out) {
+  const bool is_tcp = reader.given("tcp");
+  const TcpSettings tcp = is_tcp ? read_tcp_settings(reader) : TcpSettings{};
+  const VerbSettings verb =
+      is_tcp ? VerbSettings{} : read_verb_settings(reader, read_packet_options(reader));
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(inputs, log);
-  const Document document = with_effects(reader, verb_document(reader, cluster, settings),
-                                         RunCounts{.gpus = cluster.gpus.size(), .events = 100});
+  const Transfer pair = transfers_of(reader, cluster, false).front();
+  const std::vector<Bytes> sizes = sizes_of_messages(reader);
+  Document document =
+      is_tcp ? tcp_document(cluster, pair, tcp, sizes) : verb_document(cluster, pair, verb, sizes);
+  document = with_effects(reader, std::move(document),
+                          RunCounts{.gpus = cluster.gpus.size(), .events = 100});
   write_output(file, render(document, format), out);
   return 0;
 }
 
 int run_transfer(const OptionReader& reader, std::ostream& out) {
   const InputNames inputs = read_input_names(reader);
-  if (reader.given("verb")) {
-    return run_verbs(reader, inputs, out);
+  if (reader.given("verb") || reader.given("tcp")) {
+    return run_messages(reader, inputs, out);
   }
   const TransferRequest request = read_transfer_request(reader);
   const Format format = output_format(reader);
@@ -386,7 +399,8 @@ Command transfer_command() {
                 "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the "
                 "host memory nearest to it; d2h, back",
                 {.choices = "p2p|h2d|d2h", .excludes = "from to"}},
-               {"size", "SIZE", "of a transfer (default: 256M); with --verb also 8..8M, by twos"},
+               {"size", "SIZE",
+                "of a transfer (default: 256M); with --verb or --tcp also 8..8M, by twos"},
                {"verb",
                 "NAME",
                 "messages of RDMA between two host memories instead, as perftest: write, read, "
@@ -399,8 +413,9 @@ Command transfer_command() {
                 {.needs = "verb"}},
                {"cores",
                 "N",
-                "with --verb: cores that post requests (default: 1)",
-                {.needs = "verb"}},
+                "with --verb: cores that post requests; with --tcp: cores of either end (default: "
+                "1)",
+                {.needs = "verb|tcp"}},
                {"batch",
                 "N",
                 "with --verb: requests for each doorbell (default: 1)",
@@ -413,7 +428,7 @@ Command transfer_command() {
                {"both-ways", "", "each pair in both directions at once"},
                {"all-at-once", "", "all pairs at once instead of one after the other"},
                {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}}},
-           mtu_of_verbs(packet_options()), output_options(), log_options()}),
+           tcp_options(), mtu_of_messages(packet_options()), output_options(), log_options()}),
       .example = kTransferExample,
       .run = run_transfer,
       .is_swept = true};

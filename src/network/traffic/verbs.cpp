@@ -201,17 +201,6 @@ double least_nanoseconds_per_byte(std::span<const VerbLink> links) {
   return slowest;
 }
 
-// The payload takes this: its first packet is stored and forwarded by both adapters; what follows
-// it is under way everywhere at once.
-double data_nanoseconds(const VerbWay& way, Bytes mtu, Bytes size) {
-  const double first = as_double(std::min(size, mtu));
-  const double rest = as_double(size) - first;
-  const std::array<double, 3> parts{least_nanoseconds_per_byte(way.source_links),
-                                    least_nanoseconds_per_byte(way.network_links),
-                                    least_nanoseconds_per_byte(way.target_links)};
-  return first * (parts[0] + parts[1] + parts[2]) + rest * *std::ranges::max_element(parts);
-}
-
 VerbLink verb_link(const Cluster& cluster, const LinkSpec& spec) {
   VerbLink link{.kind = spec.kind, .bandwidth = spec.bandwidth};
   const auto& links = cluster.catalogue.links();
@@ -228,7 +217,8 @@ struct SplitPath {
   std::ptrdiff_t last = 0;   // and the first one behind it.
 };
 
-SplitPath split_path(const Cluster& cluster, Routing& routing, NodeId source, NodeId target) {
+SplitPath split_path(const Cluster& cluster, Routing& routing, NodeId source, NodeId target,
+                     std::string_view option) {
   SplitPath path;
   const Topology& topology = cluster.topology;
   const auto is_network = [&](LinkId link) {
@@ -242,7 +232,7 @@ SplitPath split_path(const Cluster& cluster, Routing& routing, NodeId source, No
   }
   if (path.first >= path.last) {
     throw ConfigError(fmt::format(
-        "--verb: expected --from and --to in two servers that a network joins, found {} and {}",
+        "{}: expected --from and --to in two servers that a network joins, found {} and {}", option,
         topology.node(source).name, topology.node(target).name));
   }
   return path;
@@ -313,22 +303,32 @@ std::optional<double> adapter_rate_of(const Cluster& cluster, const SplitPath& p
 
 }  // namespace
 
-VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder) {
+VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder,
+                   std::string_view option) {
   for (const NodeId end : {requester, responder}) {
     const Node& node = cluster.topology.node(end);
     if (node.kind != NodeKind::Memory) {
       throw ConfigError(fmt::format(
-          "--verb: expected --from and --to to be host memories, such as server0/memory0, found {}",
-          node.name));
+          "{}: expected --from and --to to be host memories, such as server0/memory0, found {}",
+          option, node.name));
     }
   }
   Routing routing(cluster.topology, cluster.routing);
-  const SplitPath there = split_path(cluster, routing, requester, responder);
-  const SplitPath back = split_path(cluster, routing, responder, requester);
+  const SplitPath there = split_path(cluster, routing, requester, responder, option);
+  const SplitPath back = split_path(cluster, routing, responder, requester, option);
   return {.there = way_of(cluster, there),
           .back = way_of(cluster, back),
           .doorbell = doorbell_of(cluster, there),
           .adapter_rate = adapter_rate_of(cluster, there)};
+}
+
+double data_nanoseconds(const VerbWay& way, Bytes mtu, Bytes size) {
+  const double first = as_double(std::min(size, mtu));
+  const double rest = as_double(size) - first;
+  const std::array<double, 3> parts{least_nanoseconds_per_byte(way.source_links),
+                                    least_nanoseconds_per_byte(way.network_links),
+                                    least_nanoseconds_per_byte(way.target_links)};
+  return first * (parts[0] + parts[1] + parts[2]) + rest * *std::ranges::max_element(parts);
 }
 
 SimTime verb_latency(const VerbPath& path, const VerbSettings& settings, Bytes size) {

@@ -62,9 +62,14 @@ struct VerbPath {
   std::optional<double> adapter_rate = {};
 };
 
-// Returns the path between two host memories. Throws ConfigError, whose text names --from and --to,
-// for other devices and where the way does not lead over a network.
-[[nodiscard]] VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder);
+// Returns the path between two host memories. Throws ConfigError, whose text names --from and --to
+// and begins with `option`, for other devices and where the way does not lead over a network.
+[[nodiscard]] VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder,
+                                 std::string_view option = "--verb");
+
+// The time of a payload in nanoseconds: both adapters store and forward its first packet, of at
+// most `mtu`; what follows it is under way everywhere at once.
+[[nodiscard]] double data_nanoseconds(const VerbWay& way, Bytes mtu, Bytes size);
 
 // The time of one message alone: of WRITE and SEND one way, of READ there and back, as perftest has
 // them. `size` is at least one byte.
