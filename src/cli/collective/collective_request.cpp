@@ -121,7 +121,7 @@ Options collective_runtime() {
   return rows;
 }
 
-// Of the runtimes between host memories.
+// Returns the options of runtimes between host memories.
 Options host_options() {
   return {{"mpi-rules",
            "NAME",

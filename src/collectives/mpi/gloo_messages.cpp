@@ -123,7 +123,7 @@ struct Cube {
   Rank distance = 1;
   Rank size = 2;
   std::uint32_t first = 0;
-  std::uint32_t length = 0;  // Of each member.
+  std::uint32_t length = 0;  // Chunks of each member.
   [[nodiscard]] Rank rank(Rank member) const { return base + member * distance; }
   [[nodiscard]] Chunks chunks(Rank member) const {
     return MpiWriter::span(first + member * length, length);

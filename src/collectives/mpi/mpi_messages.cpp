@@ -122,7 +122,7 @@ void write_scatter(MpiWriter& writer, MpiTreeKind kind) {
 
 namespace {
 
-// What a rank keeps and what it gives away in a round of halving.
+// A rank keeps the one and gives away the other in a round of halving.
 struct Window {
   Chunks kept;
   Chunks given;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of messages of MPI and Gloo to the CPUs that send and receive them, read from
-// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have the equations.
+// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have equations.
 #pragma once
 
 #include <filesystem>
@@ -39,7 +39,7 @@ struct MpiProfile {
   };
   // One of the two: how messages go inside a host.
   std::optional<Shared> shared;
-  std::optional<SimTime> loopback;  // By `tcp`, and so much later, woken threads included.
+  std::optional<SimTime> loopback;  // Data by `tcp` come so much later, woken threads included.
   Tcp tcp;
   Bandwidth sum;      // Sums of floats in host memory, by the bytes of one addend,
   Bandwidth copy;     // and from one buffer of a rank to another.

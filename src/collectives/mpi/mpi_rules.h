@@ -25,9 +25,9 @@ struct MpiRules {
   // The numbers of ranks from the band before up to here.
   struct Band {
     std::int64_t ranks_below = std::numeric_limits<std::int64_t>::max();
-    bool powers_of_two = false;           // Of these numbers, powers of two alone.
+    bool powers_of_two = false;           // Powers of two alone, of these numbers.
     std::vector<Bytes> sizes_below = {};  // Rising.
-    std::vector<std::string> use = {};    // One more: the last is of all greater sizes.
+    std::vector<std::string> use = {};    // One more: the last is for all greater sizes.
   };
   struct Rule {
     std::string function = {};                 // The library's, which decides,
