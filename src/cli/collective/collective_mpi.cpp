@@ -136,6 +136,10 @@ CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& in
   run.report.notes = std::move(inputs.notes);
   run.report.notes.push_back(main_note(request));
   add_mpich_note(request, inputs, run.report.notes);
+  if (request.mpi->stages) {
+    run.report.notes.emplace_back(
+        "tensors of GPUs: each time begins with a copy to host memory and ends with one back");
+  }
   std::vector<MpiRun> runs = runs_of(request, inputs);
   time_runs(request, inputs, runs);
   for (const MpiRun& timed : runs) {
