@@ -3,9 +3,8 @@
 // time goes into messages, copies and sums.
 //
 // A rank goes through the steps of its lane. Sends do not wait, but a send that follows a receive
-// waits until all sends before have ended, as MPI_Sendrecv and MPI_Waitall do, or, where more may be
-// under way, until fewer than these have not. With s the bytes of
-// a message, c a rate of copies:
+// waits until all sends before have ended, as MPI_Sendrecv and MPI_Waitall do, or, where more may
+// be under way, until fewer than these have not. With s the bytes of a message, c a rate of copies:
 //   inside a host, s < eager   sender busy send + s/c, then latency; receiver busy receive + s/c
 //   inside a host, otherwise   sender busy send, then latency; receiver, when its lane is there,
 //                              busy rendezvous + s/read; the send ends a latency later

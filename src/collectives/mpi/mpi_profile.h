@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of messages of MPI and Gloo to the CPUs that send and receive them, read from
-// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have the equations.
+// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have the
+// equations.
 #pragma once
 
 #include <filesystem>

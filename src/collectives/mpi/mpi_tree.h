@@ -14,8 +14,8 @@
 //             the children of the last of n ranks in a row are the one before it and the last of
 //             the first floor(n / 2); its root is rank N - 1 whatever the root of the call
 // Source: open-mpi/ompi @ffb0adcdd677 (v4.1.4), ompi/mca/coll/base/coll_base_topo.c (shapes, radix
-// 4 in coll_tuned_bcast_decision.c); pmodels/mpich @fba49d670a7c (v4.1.2), src/mpi/coll; binomial is
-// Gloo's, too (gloo/broadcast.cc). Fixed decisions give no fan-out: a chain is a pipeline.
+// 4 in coll_tuned_bcast_decision.c); pmodels/mpich @fba49d670a7c (v4.1.2), src/mpi/coll; binomial
+// is Gloo's, too (gloo/broadcast.cc). Fixed decisions give no fan-out: a chain is a pipeline.
 #pragma once
 
 #include <cstdint>
