@@ -54,8 +54,9 @@ std::vector<MpiRun> runs_of(const CollectiveRequest& request, const CollectiveIn
   return runs;
 }
 
-// torch.distributed copies what a rank has before a call whose tensors are those of GPUs, and what
-// it gets after it. A root alone has the whole of scatter, and gets that of gather.
+// Returns the time of the copies that torch.distributed makes before and after a call whose tensors
+// are those of GPUs: of what a rank has, and of what it gets. A root alone has the whole of scatter,
+// and gets that of gather.
 SimTime staging_of(const MpiCall& call, const HostRates& rates) {
   const Bytes block = Bytes(call.size.count() / call.ranks);
   const bool has_block =
@@ -136,6 +137,10 @@ CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& in
   run.report.notes = std::move(inputs.notes);
   run.report.notes.push_back(main_note(request));
   add_mpich_note(request, inputs, run.report.notes);
+  if (request.mpi->stages) {
+    run.report.notes.emplace_back(
+        "tensors of GPUs: each time begins with a copy to host memory and ends with one back");
+  }
   std::vector<MpiRun> runs = runs_of(request, inputs);
   time_runs(request, inputs, runs);
   for (const MpiRun& timed : runs) {

@@ -121,7 +121,7 @@ Options collective_runtime() {
   return rows;
 }
 
-// Returns the options of runtimes between host memories.
+// Returns the options that the runtimes between host memories have alone.
 Options host_options() {
   return {{"mpi-rules",
            "NAME",

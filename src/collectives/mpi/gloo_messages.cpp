@@ -117,13 +117,13 @@ void write_gloo_ring_gather(MpiWriter& writer) {
 
 namespace {
 
-// The group of a rank in a step, and the chunks that the group has.
+// A Cube is the group of a rank in a step, with the chunks that the group has.
 struct Cube {
   Rank base = 0;
   Rank distance = 1;
   Rank size = 2;
   std::uint32_t first = 0;
-  std::uint32_t length = 0;  // Chunks of each member.
+  std::uint32_t length = 0;  // Each member has as many.
   [[nodiscard]] Rank rank(Rank member) const { return base + member * distance; }
   [[nodiscard]] Chunks chunks(Rank member) const {
     return MpiWriter::span(first + member * length, length);

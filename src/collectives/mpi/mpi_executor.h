@@ -15,7 +15,7 @@
 //                              the message is there when the network has brought it, and not before
 //                              its copy at the sender has ended; receiver busy receive and the copy
 //                              of the last fragment. The send ends when the network has brought it
-//   receiver posts            (Gloo) receiver busy post for each of its next receives, as many as
+//   receiver posts             (Gloo) receiver busy post for each of its next receives, as many as
 //                              may be under way, then an empty message; sender busy send; once both
 //                              are there busy s/c while the network carries the data; receiver busy
 //                              receive and the copy of the last fragment

@@ -122,7 +122,7 @@ void write_scatter(MpiWriter& writer, MpiTreeKind kind) {
 
 namespace {
 
-// A rank keeps the one and gives away the other in a round of halving.
+// A rank keeps one part of its chunks in a round of halving, and gives the other one away.
 struct Window {
   Chunks kept;
   Chunks given;

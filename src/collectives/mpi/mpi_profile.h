@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of messages of MPI and Gloo to the CPUs that send and receive them, read from
-// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have equations.
+// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have the
+// equations.
 #pragma once
 
 #include <filesystem>
@@ -37,9 +38,9 @@ struct MpiProfile {
     Bytes fragment;  // The receiver copies the last part of this size after it has come.
     Bandwidth copy;  // Each of two copies.
   };
-  // One of the two: how messages go inside a host.
+  // Messages go one of these two ways inside a host.
   std::optional<Shared> shared;
-  std::optional<SimTime> loopback;  // Data by `tcp` come so much later, woken threads included.
+  std::optional<SimTime> loopback;  // They go by `tcp`, so much later, threads awake.
   Tcp tcp;
   Bandwidth sum;      // Sums of floats in host memory, by the bytes of one addend,
   Bandwidth copy;     // and from one buffer of a rank to another.

@@ -25,7 +25,7 @@ struct MpiRules {
   // The numbers of ranks from the band before up to here.
   struct Band {
     std::int64_t ranks_below = std::numeric_limits<std::int64_t>::max();
-    bool powers_of_two = false;           // Powers of two alone, of these numbers.
+    bool powers_of_two = false;           // The others of them are left out.
     std::vector<Bytes> sizes_below = {};  // Rising.
     std::vector<std::string> use = {};    // One more: the last is for all greater sizes.
   };

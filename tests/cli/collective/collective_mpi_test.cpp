@@ -71,7 +71,9 @@ TEST_CASE("Gloo has its own algorithms, and copies tensors of GPUs", "[cli][mpi]
   const auto named = run({"--algo", "bcube,halving_doubling,ring_chunked"});
   REQUIRE(named["rows"].size() == 3);
   REQUIRE(named["rows"][0]["time_us"] != host["rows"][0]["time_us"]);
-  const double staged = run({"--buffers", "gpu"})["rows"][0]["time_us"];
+  const auto copied = run({"--buffers", "gpu"});
+  REQUIRE(copied["notes"].dump().find("tensors of GPUs") != std::string::npos);
+  const double staged = copied["rows"][0]["time_us"];
   const double more = staged - host["rows"][0]["time_us"].get<double>();
   // 16 MiB to host memory and back, at the rate of PCIe 4.0 x16 (32 GB/s) or of a part of it.
   REQUIRE(more > 2 * 16.78e6 / 32e3);
