@@ -71,7 +71,14 @@ TEST_CASE("what does not go with sockets is refused in one line") {
   REQUIRE(error_tcp({"--tcp", "--mtu", "575"}).find("--mtu: expected") == 0);
   REQUIRE(error_tcp({"--tcp", "--sockets", "0"}).find("--sockets: expected") == 0);
   REQUIRE(error_tcp({"--tcp", "--zero-copy", "yes"}).find("--zero-copy: expected off, on or") == 0);
-  REQUIRE(error_tcp({"--tcp", "--to", "server1/gpu0"}) != "no error");
+  std::ostringstream out;
+  REQUIRE_THROWS_WITH(
+      run_command(transfer_command(),
+                  std::vector<std::string>{"--cluster", "azure-nd-a100-v4", "--from",
+                                           "server0/memory0", "--to", "server1/gpu0", "--tcp"},
+                  out),
+      "--tcp: expected --from and --to to be host memories, such as "
+      "server0/memory0, found server1/gpu0");
 }
 
 }  // namespace
