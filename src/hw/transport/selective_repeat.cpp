@@ -118,7 +118,12 @@ std::int64_t SelectiveSender::on_trimmed(const SelectiveSettings& settings, Psn 
   if (trimmed < oldest_ || trimmed >= next_ || received_.has(trimmed) || is_hole_to_send) {
     return newly;
   }
-  trimmed_.push_back(trimmed);
+  // The lowest number goes first, as in uet-htsim @40ccb05 (UecSrc::_rtx_queue): behind others that
+  // are trimmed again and again the oldest packet would wait for its timeout.
+  const auto place = std::ranges::lower_bound(trimmed_, trimmed);
+  if (place == trimmed_.end() || *place != trimmed) {
+    trimmed_.insert(place, trimmed);
+  }
   if (!is_recovering_) {
     is_recovering_ = true;
     recovery_ = next_;

@@ -205,8 +205,11 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
     return ConnectionId(static_cast<std::uint32_t>(connections_.size() - 1));
   }
   const bool is_sprayed = routing_.policy().sprays;
-  const std::vector<std::uint32_t> numbers =
+  std::vector<std::uint32_t> numbers =
       is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};
+  // Answers come back by the first path: those of all connections would share one spine.
+  const std::size_t turn = connections_.size() % numbers.size();
+  std::ranges::rotate(numbers, numbers.begin() + static_cast<std::ptrdiff_t>(turn));
   route_connection(routing_, spec, numbers.front(), route_);
   if (numbers.size() > 1) {
     connections_.push_back(connect_sprayed(spec, numbers));

@@ -79,6 +79,9 @@ class PacketControl {
   void on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked, Picoseconds now);
   // All packets from `number` on are sent again: none of them is under way.
   void go_back(std::uint32_t connection, std::uint32_t number);
+  // The packet `number` is known to be lost: it is not under way until it is sent again, for which
+  // the window must have room, as Ultra Ethernet has it (uet-htsim @40ccb05, UecSrc::processNack).
+  void take_back(std::uint32_t connection, std::uint32_t number);
   // The packet `sequence` begins at the port that is at `position` of the path.
   void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
              const Stamp& stamp);
@@ -118,6 +121,7 @@ class PacketControl {
     std::uint16_t wire = 0;
     bool is_under_way = false;
     bool is_again = false;
+    bool is_taken_back = false;  // It is sent again later.
   };
   // The path of a connection, from the port at which it begins.
   struct Way {

@@ -279,6 +279,9 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
                             .number = static_cast<std::uint32_t>(heard.number),
                             .is_marked = packet.has(Packet::kMarked),
                             .time = time});
+      if (heard.trimmed) {
+        control_->take_back(id, static_cast<std::uint32_t>(*heard.trimmed));
+      }
       if (heard.is_loss) {
         control_->control(id).on_loss(SimTime(time));
       }

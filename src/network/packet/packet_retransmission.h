@@ -40,6 +40,7 @@ struct PacketNews {
   Psn next = 0;
   Psn number = 0;
   bool is_loss = false;  // Packets are known to be lost, of which nothing was known.
+  std::optional<Psn> trimmed = std::nullopt;  // Only the headers of this packet came.
 };
 
 // The numbers that an ACK of selective repeat states.
@@ -118,7 +119,11 @@ struct SelectiveRules {
       if (statement.is_trimmed) {
         const Psn next = acked + static_cast<Psn>(sender.on_trimmed(settings, statement.expected,
                                                                     statement.received, now));
-        return {.is_new = true, .next = next, .number = next - 1, .is_loss = true};
+        return {.is_new = true,
+                .next = next,
+                .number = next - 1,
+                .is_loss = true,
+                .trimmed = statement.received};
       }
       const std::int64_t newly =
           is_nak ? sender.on_nack(settings, statement.expected, statement.received, now)

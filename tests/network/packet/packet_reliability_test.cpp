@@ -10,6 +10,7 @@
 
 #include "network/packet/packet.h"
 #include "sim/config_error.h"
+#include "support/controls.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
@@ -199,6 +200,23 @@ TEST_CASE("where switches trim, an incast loses nothing and no timer runs out") 
   const TracedRun again = run_traced(fabric, traffic, options);
   REQUIRE(again.starts == run.starts);
   REQUIRE(again.arrivals == run.arrivals);
+}
+
+TEST_CASE("what was trimmed waits for room in the window before it is sent again") {
+  constexpr std::uint32_t kSenders = 64;
+  const TestFabric fabric = one_switch(kSenders + 1, kReliabilityLink);
+  const Traffic traffic = everybody_to_the_last(kSenders, 1, 500'000_B);
+  PacketOptions options = recovering_options(Retransmission::SelectiveRepeat);
+  set_control(options, shipped_control("nscc"));
+  options.buffer = 100'000_B;
+  options.trims = true;
+  const TracedRun run = run_traced(fabric, traffic, options);
+  REQUIRE(!run.complaint);
+  REQUIRE(run.stats.drops == 0);
+  const std::uint64_t packets = kSenders * (500'000 / 4096 + 1);
+  INFO(run.stats.retransmitted << " of " << packets << " packets again");
+  REQUIRE(run.stats.retransmitted > packets / 10);
+  REQUIRE(run.stats.retransmitted < 6 * packets);
 }
 
 TEST_CASE("trimming is refused where nothing is sent again, or nothing is lost") {

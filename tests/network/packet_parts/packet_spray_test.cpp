@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "network/packet/packet.h"
 #include "network/packet_parts/packet_spray.h"
@@ -74,6 +75,24 @@ TEST_CASE("packets that are sprayed share all paths, and a permutation runs at f
   REQUIRE(whole >= 16);
   REQUIRE(sprayed.use.size() == 16 + 16);
   REQUIRE(sprayed.stats.packets.reordered > 0);
+}
+
+TEST_CASE("answers of connections whose packets are sprayed share all spines") {
+  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 8, .spines = 8}, kTrunk, kTrunk);
+  PacketOptions options = kPlain;
+  options.packets_per_ack = 1;
+  const Shift run = shift(fabric, RoutingPolicy::Spray, {kPacket * 100}, options);
+  // Only answers go up from the leaf of the targets.
+  const Topology& topology = fabric.topology;
+  const NodeId leaf = topology.link(topology.links_from(fabric.hosts.back())[0]).target;
+  std::set<NodeId> spines;
+  for (const PacketStart& start : run.starts) {
+    const Link& link = topology.link(LinkId(start.link));
+    if (link.source == leaf && topology.node(link.target).kind == NodeKind::Switch) {
+      spines.insert(link.target);
+    }
+  }
+  REQUIRE(spines.size() == 8);
 }
 
 TEST_CASE("a connection alone sends as many packets by each path and keeps their order") {
