@@ -88,10 +88,11 @@ CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& in
   run.report.fidelity = to_string(request.runtime.fidelity());
   run.report.show_fingerprint = request.fingerprint;
   run.report.notes = std::move(inputs.notes);
-  run.report.notes.push_back(
+  run.report.notes.push_back(fmt::format(
       "mpi runtime: Open MPI 4.1 between host memories, a rank for each GPU on a core of its own "
       "beside the nearest memory; inside a host through shared memory, between hosts by TCP, with "
-      "the costs of configs/mpi/profile.yaml, which are those of one machine");
+      "the costs of {}, which are those of one machine",
+      request.mpi->profile_name));
   std::vector<MpiRun> runs = runs_of(request, inputs);
   time_runs(request, inputs, runs);
   for (const MpiRun& timed : runs) {

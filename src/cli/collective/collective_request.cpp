@@ -149,8 +149,10 @@ MpiRequest read_mpi(const OptionReader& reader, Operation operation) {
         "--compare: expected without --runtime mpi, found both; its bounds are of GPUs");
   }
   const std::filesystem::path folder = configs_folder() / "mpi";
+  const std::optional<std::string> own = reader.text("mpi-profile");
   MpiRequest request{.rules = MpiRules::load(folder / "open-mpi-4.1.yaml"),
-                     .profile = MpiProfile::load(folder / "profile.yaml")};
+                     .profile = MpiProfile::load(own.value_or(folder / "profile.yaml")),
+                     .profile_name = own.value_or("configs/mpi/profile.yaml")};
   const MpiRules::Rule* const rule = request.rules.rule(operation);
   if (rule == nullptr) {
     throw ConfigError(fmt::format("--runtime mpi: expected an operation with rules, found {}",
@@ -242,6 +244,10 @@ Options collective_options() {
             "a column with a hash of every run",
             {.needs = "fidelity=flow|analytical|packet|mixed"}}},
        collective_runtime(),
+       Options{{"mpi-profile",
+                "FILE",
+                "mpi: costs of messages, as trainyard calibrate writes them",
+                {.role = Role::Input, .needs = "runtime=mpi"}}},
        Options{packets_option("of mixed: device=NAME, link=A,B (what crosses it) or crowd=N (where "
                               "so many share a link); names may be patterns; may be given again"),
                message_times_option("fidelity=flow|packet|mixed")},

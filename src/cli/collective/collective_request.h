@@ -25,6 +25,7 @@ namespace trainyard {
 struct MpiRequest {
   MpiRules rules;
   MpiProfile profile;
+  std::string profile_name;                  // The file that it is from.
   std::vector<std::string> algorithms = {};  // Open MPI's names; none: its rules choose.
 };
 
