@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/hosts/host_set.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <tuple>
 
 #include "sim/config.h"
@@ -66,6 +68,27 @@ void system_fields(Fields& fields, HostSet& set) {
   fields.required("mpi", set.mpi, Text{}, "The release of MPI.");
 }
 
+// In the order in which each is there first.
+std::vector<HostRow> merged(const std::vector<HostRow>& rows) {
+  const auto key = [](const HostRow& row) {
+    return std::tuple(row.test, row.path, row.ranks, row.size);
+  };
+  std::map<decltype(key(rows.front())), std::size_t> places;
+  std::vector<HostRow> made;
+  for (const HostRow& row : rows) {
+    const auto [entry, is_new] = places.try_emplace(key(row), made.size());
+    if (is_new) {
+      made.push_back(row);
+      continue;
+    }
+    HostRow& one = made[entry->second];
+    one.least = std::min(one.least, row.least);
+    one.median = std::min(one.median, row.median);
+    one.cpu = std::min(one.cpu, row.cpu);
+  }
+  return made;
+}
+
 }  // namespace
 
 void host_set_fields(Fields& fields, HostSet& set) {
@@ -85,6 +108,7 @@ HostSet parse_host_set(const std::string& text, const std::string& name) {
   HostSet set;
   read_fields(document.root(), set, host_set_fields);
   set.name = name;
+  set.rows = merged(set.rows);
   return set;
 }
 

@@ -28,12 +28,13 @@ namespace trainyard::hosts {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: trainyard-calibrate-hosts -o FILE [--ranks N] [--note TEXT] [--quick]\n"
+    "usage: trainyard-calibrate-hosts -o FILE [--ranks N] [--passes N] [--note TEXT] [--quick]\n"
     "\n"
     "Measures copies, sums, messages of MPI through shared memory and TCP, sockets, and\n"
     "collectives on this host, for trainyard calibrate FILE --mpi-profile-out PROFILE.\n"
     "  -o FILE      where the measurements go, whole or not at all\n"
     "  --ranks N    collectives of 2, 4, ... up to N ranks (default: 2)\n"
+    "  --passes N   all of it so often, as the state of a machine changes (default: 3)\n"
     "  --note TEXT  what else is to be known of the machine\n"
     "  --quick      few sizes and repeats, to try it out\n";
 
@@ -41,10 +42,22 @@ struct Options {
   std::string output;
   std::string note;
   int ranks = 2;
+  int passes = 3;
   bool quick = false;
   std::string part;  // Given by ourselves, below mpirun.
   std::string path;
 };
+
+int count_of(const std::string& option, const std::string& value, int least) {
+  int count = 0;
+  const char* const last = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), last, count);
+  if (read.ec != std::errc() || read.ptr != last || count < least) {
+    throw std::invalid_argument(option + ": expected " + std::to_string(least) +
+                                " or more, found " + value);
+  }
+  return count;
+}
 
 Options read_options(const std::vector<std::string>& words) {
   Options options;
@@ -65,14 +78,12 @@ Options read_options(const std::vector<std::string>& words) {
       options.part = value;
     } else if (words[i] == "--path") {
       options.path = value;
+    } else if (words[i] == "--passes") {
+      options.passes = count_of(words[i], value, 1);
     } else if (words[i] == "--ranks") {
-      const char* const last = value.data() + value.size();
-      const auto read = std::from_chars(value.data(), last, options.ranks);
-      if (read.ec != std::errc() || read.ptr != last || options.ranks < 2) {
-        throw std::invalid_argument("--ranks: expected 2 or more, found " + value);
-      }
+      options.ranks = count_of(words[i], value, 2);
     } else {
-      throw std::invalid_argument("expected one of -o, --ranks, --note, --quick, found " +
+      throw std::invalid_argument("expected one of -o, --ranks, --passes, --note, --quick, found " +
                                   words[i]);
     }
     ++i;
@@ -200,12 +211,14 @@ std::string head(const Options& options) {
 
 int measure(const Options& options) {
   std::string text = head(options);
-  text += rows_of(options, "memory", "memory", 2);
-  text += rows_of(options, "messages", "shared", 2);
-  text += rows_of(options, "messages", "tcp", 2);
-  text += rows_of(options, "sockets", "tcp", 2);
-  for (int ranks = 2; ranks <= options.ranks; ranks *= 2) {
-    text += rows_of(options, "collectives", "shared", ranks);
+  for (int pass = 0; pass < options.passes; ++pass) {
+    text += rows_of(options, "memory", "memory", 2);
+    text += rows_of(options, "messages", "shared", 2);
+    text += rows_of(options, "messages", "tcp", 2);
+    text += rows_of(options, "sockets", "tcp", 2);
+    for (int ranks = 2; ranks <= options.ranks; ranks *= 2) {
+      text += rows_of(options, "collectives", "shared", ranks);
+    }
   }
   const std::string draft = options.output + ".part";
   std::ofstream stream(draft);
