@@ -68,22 +68,22 @@ TEST_CASE("a fit to a host finds the constants that made its rows", "[calibratio
   MpiProfile found;
   read_fields(document.root(), found, mpi_fields);
   const auto near = [](double value) { return Approx(value).epsilon(0.05); };
-  CHECK(found.shared.send.seconds() == near(truth.shared.send.seconds()));
-  CHECK(found.shared.receive == found.shared.send);
-  CHECK(found.shared.latency.seconds() == near(truth.shared.latency.seconds()));
-  CHECK(found.shared.rendezvous.seconds() == near(truth.shared.rendezvous.seconds()));
-  CHECK(found.tcp.send.seconds() == near(truth.tcp.send.seconds()));
-  CHECK(found.tcp.receive.seconds() == near(truth.tcp.receive.seconds()));
+  REQUIRE(found.shared.send.seconds() == near(truth.shared.send.seconds()));
+  REQUIRE(found.shared.receive == found.shared.send);
+  REQUIRE(found.shared.latency.seconds() == near(truth.shared.latency.seconds()));
+  REQUIRE(found.shared.rendezvous.seconds() == near(truth.shared.rendezvous.seconds()));
+  REQUIRE(found.tcp.send.seconds() == near(truth.tcp.send.seconds()));
+  REQUIRE(found.tcp.receive.seconds() == near(truth.tcp.receive.seconds()));
   const auto rate = [](Bandwidth of) { return static_cast<double>(of.bits_per_second()); };
-  CHECK(rate(found.shared.read) == near(rate(truth.shared.read)));
-  CHECK(rate(found.sum) == near(rate(truth.sum)));
-  CHECK(rate(found.copy) == near(rate(truth.copy)));
-  CHECK(rate(found.rewrite) == near(rate(truth.rewrite)));
+  REQUIRE(rate(found.shared.read) == near(rate(truth.shared.read)));
+  REQUIRE(rate(found.sum) == near(rate(truth.sum)));
+  REQUIRE(rate(found.copy) == near(rate(truth.copy)));
+  REQUIRE(rate(found.rewrite) == near(rate(truth.rewrite)));
   for (const HostConstant& constant : made.constants) {
     INFO(constant.name);
-    CHECK(constant.is_fitted);
-    CHECK(constant.low < constant.value);
-    CHECK(constant.value < constant.high);
+    REQUIRE(constant.is_fitted);
+    REQUIRE(constant.low < constant.value);
+    REQUIRE(constant.value < constant.high);
   }
 }
 
@@ -97,12 +97,12 @@ TEST_CASE("collectives of a host are compared and not fitted to", "[calibration]
     set.rows.push_back(row);
   }
   const HostCalibration made = calibrated(set);
-  CHECK(made.profile == before);
+  REQUIRE(made.profile == before);
   REQUIRE(made.collectives.size() == 1);
-  CHECK(made.collectives[0].measured_us == 1.0);
-  CHECK(made.collectives[0].shipped_us > 5.0);
+  REQUIRE(made.collectives[0].measured_us == 1.0);
+  REQUIRE(made.collectives[0].shipped_us > 5.0);
   REQUIRE(made.notes.size() == 1);
-  CHECK(made.notes[0] == "1 rows of more ranks than the host has cores: not compared");
+  REQUIRE(made.notes[0] == "1 rows of more ranks than the host has cores: not compared");
 }
 
 }  // namespace trainyard
