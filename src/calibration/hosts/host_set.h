@@ -35,7 +35,7 @@ void host_set_fields(Fields& fields, HostSet& set);
 // Returns whether the text says that it is such a file.
 [[nodiscard]] bool is_host_set(std::string_view text);
 // Rows of the same test, path, ranks and bytes, of several passes, are one with the least of each
-// time: the state of a machine changes between passes. Throws ConfigError.
+// time. Throws ConfigError.
 [[nodiscard]] HostSet parse_host_set(const std::string& text, const std::string& name);
 
 }  // namespace trainyard

@@ -9,7 +9,8 @@ namespace trainyard {
 
 TEST_CASE("the report of a host says what was fitted and how far off its collectives are",
           "[report][mpi]") {
-  HostCalibration made{.set = {.name = "host.yaml", .cpu = "some CPU", .cores = 2, .mpi = "MPI"}};
+  HostCalibration made{
+      .set = {.name = "host.yaml", .cpu = "some CPU", .cores = 2, .mpi = "MPI", .rows = {}}};
   made.constants = {{.name = "shared.send",
                      .is_time = true,
                      .shipped = 70e-9,

@@ -34,7 +34,7 @@ constexpr const char* kUsage =
     "collectives on this host, for trainyard calibrate FILE --mpi-profile-out PROFILE.\n"
     "  -o FILE      where the measurements go, whole or not at all\n"
     "  --ranks N    collectives of 2, 4, ... up to N ranks (default: 2)\n"
-    "  --passes N   all of it so often, as the state of a machine changes (default: 3)\n"
+    "  --passes N   all of it so often, and the least counts (default: 1)\n"
     "  --note TEXT  what else is to be known of the machine\n"
     "  --quick      few sizes and repeats, to try it out\n";
 
@@ -42,7 +42,7 @@ struct Options {
   std::string output;
   std::string note;
   int ranks = 2;
-  int passes = 3;
+  int passes = 1;
   bool quick = false;
   std::string part;  // Given by ourselves, below mpirun.
   std::string path;
