@@ -11,7 +11,6 @@
 
 #include "calibration/predict/profile_yaml.h"
 #include "collectives/mpi/mpi_run.h"
-#include "sim/check.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/fields.h"
@@ -228,8 +227,11 @@ HostConstant constant_of(std::size_t kind, double shipped, const ConstantEstimat
 }
 
 std::string text_of(const HostConstant& constant, double value) {
-  return constant.is_time ? fmt::format("{:.4g} ns", value * 1e9)
-                          : fmt::format("{:.4g} GB/s", value / 8e9);
+  if (!constant.is_time) {
+    return fmt::format("{:.4g} GB/s", value / 8e9);
+  }
+  return value < 1e-6 ? fmt::format("{:.4g} ns", value * 1e9)
+                      : fmt::format("{:.4g} us", value * 1e6);
 }
 
 std::optional<std::string> cited_text(const ConfigNode& node, const std::string& /*path*/) {
@@ -314,7 +316,11 @@ void compare(HostCalibration& made, const Cluster& cluster, const MpiRules& rule
     const std::vector<NodeId> nodes(all.begin(), all.begin() + one.ranks);
     const MpiCall call{.operation = one.operation, .ranks = one.ranks, .size = one.size};
     const auto name = mpi_algorithm(rules.choose(call.operation, call.ranks, call.size), call);
-    CHECK(name.has_value(), "rules choose what has a schedule");
+    if (!name) {
+      throw ConfigError(fmt::format("{}: expected a call that has a schedule, found {} of {}",
+                                    made.set.name, to_string(call.operation),
+                                    to_string(call.size)));
+    }
     const auto time = [&](const MpiProfile& profile) {
       return time_mpi(cluster, nodes, *name, call, rules, profile, Fidelity::Flow, {})
           .time.microseconds();

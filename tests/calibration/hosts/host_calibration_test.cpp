@@ -31,7 +31,7 @@ HostSet made_by(const MpiProfile& profile) {
       set.rows.push_back(row);
     }
   };
-  for (std::int64_t bytes = 8; bytes <= 1 << 25; bytes = bytes * 3 / 2) {
+  for (std::int64_t bytes = 8; bytes <= 1 << 28; bytes = bytes * 3 / 2) {
     for (const char* const path : {"shared", "tcp"}) {
       add("ping-pong", path, bytes);
       if (bytes <= 256) {
