@@ -122,6 +122,9 @@ MeasurementFile read_measurements(const std::string& text, const std::string& na
   if (is_harness_set(text)) {
     return file_of_set(text, name);
   }
+  if (is_host_set(text)) {
+    return {.name = name, .kind = "measurement set of a host", .host = parse_host_set(text, name)};
+  }
   if (const std::optional<PastedTool> tool = pasted_tool(text)) {
     return file_of_links(text, *tool, name);
   }
@@ -131,7 +134,8 @@ MeasurementFile read_measurements(const std::string& text, const std::string& na
   throw ConfigError(fmt::format(
       "{}: expected output of nccl-tests (a header line with size, time, algbw and busbw, or "
       "JSON), nvbandwidth, p2pBandwidthLatencyTest, perftest or OSU, a measurement set of "
-      "trainyard-calibrate, or a YAML table (source, system, test, rows), found none of them",
+      "trainyard-calibrate or trainyard-calibrate-hosts, or a YAML table (source, system, test, "
+      "rows), found none of them",
       name));
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/hosts/host_set.h"
 #include "calibration/machine/profile_calibration.h"
 #include "calibration/machine/rate_rows.h"
 #include "calibration/measured/pasted_output.h"
@@ -21,6 +22,7 @@ struct MeasurementFile {
   std::optional<PastedOutput> links = {};
   std::vector<RateTable> rates = {};  // Rates of the first GPU,
   std::string gpu = {};               // which has this name.
+  std::optional<HostSet> host = {};   // Of trainyard-calibrate-hosts; nothing else then.
   // A line for each thing that is wrong, with its place.
   std::vector<std::string> warnings = {};
 };

@@ -100,12 +100,12 @@ void add_names(const std::vector<MpiRun>& runs, std::vector<std::string>& notes)
   }
 }
 
-// Where ranks are, how messages go, and where costs are from.
+// Returns where ranks are, how messages go, and where costs are from.
 std::string main_note(const CollectiveRequest& request) {
   return fmt::format(
       "{} runtime: {} between host memories, a rank for each GPU on a core of its own beside the "
-      "nearest memory; inside a host {}, between hosts by TCP, with the costs of configs/{}, which "
-      "are those of one machine",
+      "nearest memory; inside a host {}, between hosts by TCP, with the costs of {}, which are "
+      "those of one machine",
       request.runtime.hosts, request.mpi->rules.release,
       request.mpi->profile.shared ? "through shared memory" : "by TCP over the loopback",
       request.mpi->profile_name);

@@ -127,6 +127,10 @@ Options host_options() {
            "NAME",
            "mpi: whose choices and algorithms",
            {.choices = "open-mpi-4.1|mpich-4.1", .needs = "runtime=mpi"}},
+          {"mpi-profile",
+           "FILE",
+           "mpi: costs of messages, as trainyard calibrate writes them",
+           {.role = Role::Input, .needs = "runtime=mpi"}},
           {"buffers",
            "WHERE",
            "gloo: where tensors are; those of GPUs are copied to host memory and back",
@@ -162,10 +166,12 @@ MpiRequest read_mpi(const OptionReader& reader, Operation operation, std::string
   }
   const bool is_gloo = runtime == "gloo";
   const std::string rules = is_gloo ? "gloo" : reader.word("mpi-rules");
-  const std::string profile = is_gloo ? "mpi/gloo-profile.yaml" : "mpi/profile.yaml";
-  MpiRequest request{.rules = MpiRules::load(configs_folder() / "mpi" / (rules + ".yaml")),
-                     .profile = MpiProfile::load(configs_folder() / profile),
-                     .profile_name = profile,
+  const std::string shipped = is_gloo ? "gloo-profile.yaml" : "profile.yaml";
+  const std::filesystem::path folder = configs_folder() / "mpi";
+  const std::optional<std::string> own = reader.text("mpi-profile");
+  MpiRequest request{.rules = MpiRules::load(folder / (rules + ".yaml")),
+                     .profile = MpiProfile::load(own.value_or(folder / shipped)),
+                     .profile_name = own.value_or("configs/mpi/" + shipped),
                      .stages = is_gloo && reader.word("buffers") == "gpu"};
   const MpiRules::Rule* const rule = request.rules.rule(operation);
   if (rule == nullptr) {

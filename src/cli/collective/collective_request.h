@@ -25,7 +25,7 @@ namespace trainyard {
 struct MpiRequest {
   MpiRules rules;
   MpiProfile profile;
-  std::string profile_name;                  // Its file, below the folder of configurations.
+  std::string profile_name;                  // The file that it is from.
   std::vector<std::string> algorithms = {};  // The library's names; none: its rules choose.
   bool stages = false;                       // Buffers are those of GPUs.
 };

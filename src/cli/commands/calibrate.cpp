@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibration/hosts/host_calibration.h"
 #include "calibration/machine/measurement_file.h"
 #include "calibration/machine/profile_calibration.h"
 #include "calibration/machine/rate_calibration.h"
@@ -22,6 +23,7 @@
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
+#include "collectives/mpi/mpi_rules.h"
 #include "nccl/types/environment.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "parallelism/run/step_run.h"
@@ -41,11 +43,13 @@ of two ranks, of which the last four are only held against the simulator; what a
 from what it holds. The constants of configs/nccl/profile.yaml that the rows determine are fitted to
 them, all others stay as they are, and the report says which and why. A part of the rows is kept out
 of the fit, to show what the profile is worth. Kernels of a measurement set (gpu.*) give the rates
-of a training step in the same way, for step --gpu-rates.
+of a training step in the same way, for step --gpu-rates. What trainyard-calibrate-hosts measured on
+a host gives the costs of MPI's messages, and its collectives are predicted with them.
 
 Examples:
   trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 --profile-out mine.yaml
   trainyard collective all_reduce --cluster dgx-h100 --runtime nccl --profile mine.yaml
+  trainyard calibrate host.yaml --cluster dgx-h100 --mpi-profile-out mpi.yaml
 )";
 
 constexpr std::size_t kMaxCalibrateBytes = std::size_t{64} << 20;
@@ -162,6 +166,28 @@ std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& fil
                          tasks);
 }
 
+// Fits to the one file of a host that there may be.
+std::optional<HostCalibration> fit_host(const std::vector<MeasurementFile>& files,
+                                        const CalibrationRequest& request,
+                                        const Catalogue& catalogue, const TaskRunner& tasks) {
+  const MeasurementFile* used = nullptr;
+  for (const MeasurementFile& file : files) {
+    if (file.host && used != nullptr) {
+      throw ConfigError(fmt::format("{}: expected measurements of one host, found {} as well",
+                                    file.name, used->name));
+    }
+    used = file.host ? &file : used;
+  }
+  if (used == nullptr) {
+    return std::nullopt;
+  }
+  const Cluster cluster =
+      load_cluster(request.cluster, catalogue, {.nodes = 1, .settings = request.settings});
+  const std::filesystem::path folder = configs_folder() / "mpi";
+  return calibrate_host(*used->host, cluster, MpiRules::load(folder / "open-mpi-4.1.yaml"),
+                        folder / "profile.yaml", request.fit, tasks);
+}
+
 int run_calibrate(const OptionReader& reader, std::ostream& out) {
   const std::vector<std::string> names = reader.texts("file");
   if (names.empty()) {
@@ -175,8 +201,11 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
     fail_option("output", "a file for the report (--profile-out FILE writes the profile)", *output);
   }
   const std::optional<std::string> gpu_rates = output_file(reader, "gpu-rates-out");
-  check_distinct_files(
-      {{"profile-out", profile}, {"gpu-rates-out", gpu_rates}, {"output", output}});
+  const std::optional<std::string> mpi_profile = output_file(reader, "mpi-profile-out");
+  check_distinct_files({{"profile-out", profile},
+                        {"gpu-rates-out", gpu_rates},
+                        {"mpi-profile-out", mpi_profile},
+                        {"output", output}});
   const auto threads = read_threads(reader);
   spdlog::logger log = make_logger(reader);
   const std::vector<MeasurementFile> files = read_files(names);
@@ -198,6 +227,7 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
     log_warnings(log, report.calibration->warnings);
   }
   report.rates = fit_rates(files, request, catalogue, tasks, log);
+  report.host = fit_host(files, request, catalogue, tasks);
   if (profile) {
     if (!report.calibration) {
       throw ConfigError("--profile-out: expected a table of a collective to fit to, found none");
@@ -210,6 +240,13 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
           "--gpu-rates-out: expected a measurement set with kernels of a GPU (gpu.*), found none");
     }
     write_file(*gpu_rates, report.rates->document);
+  }
+  if (mpi_profile) {
+    if (!report.host) {
+      throw ConfigError(
+          "--mpi-profile-out: expected a file of trainyard-calibrate-hosts, found none");
+    }
+    write_file(*mpi_profile, report.host->profile);
   }
   write_output(output, render(with_effects(reader, document_of(report)), format), out);
   return 0;
@@ -234,6 +271,10 @@ Command calibrate_command() {
                     "FILE",
                     "write the rates of kernels there, whole or not at all",
                     {.role = Role::Result, .synonyms = "gpu-rates"}},
+                   {"mpi-profile-out",
+                    "FILE",
+                    "write the costs of MPI's messages there, whole or not at all",
+                    {.role = Role::Result, .synonyms = "mpi-profile"}},
                    {"set", "KEY=VALUE", "a value of the cluster file; may be given again",
                     kRepeatedInput},
                    {"nodes", "N", "servers of runs whose output does not say it"},

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "report/accuracy/host_report.h"
 #include "report/formats/json.h"
 #include "report/formats/log_percent.h"
 
@@ -260,6 +261,9 @@ Document document_of(const CalibrationReport& report) {
   }
   if (report.rates) {
     add_rates(*report.rates, document);
+  }
+  if (report.host) {
+    add_host(*report.host, document);
   }
   document.add_table(
       fmt::format("Links of cluster {}: what tools measured, and the same transfers simulated",

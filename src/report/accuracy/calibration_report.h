@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/hosts/host_calibration.h"
 #include "calibration/machine/profile_calibration.h"
 #include "calibration/machine/rate_calibration.h"
 #include "calibration/measured/link_comparison.h"
@@ -20,6 +21,7 @@ struct CalibrationReport {
   std::optional<ProfileCalibration> calibration = {};  // None without a table of a collective.
   std::vector<LinkComparison> links = {};
   std::optional<RateCalibration> rates = {};  // None without kernels of a GPU.
+  std::optional<HostCalibration> host = {};   // None without measurements of a host.
 };
 
 // The text form leaves constants out that no row moves with, but for their number. CSV has the

@@ -155,4 +155,30 @@ TEST_CASE("calibrate has one line for what it cannot use, and writes nothing the
   REQUIRE(!std::filesystem::exists(profile));
 }
 
+TEST_CASE("a profile of MPI is fitted to a measured host and used", "[cli][calibrate][mpi]") {
+  const ScratchFolder folder;
+  const std::string host = source_dir().string() + "/validation/hosts/epyc.yaml";
+  const std::string profile = (folder.path() / "mpi.yaml").string();
+  const std::string report = run_calibration(
+      {host, "--cluster", "dgx-a100", "--mpi-profile-out", profile, "--format", "json"});
+  REQUIRE(report.find("host_constants") != std::string::npos);
+  const auto time = [&](const std::string& more) {
+    return run_shell(
+        "trainyard collective all_reduce --cluster dgx-a100 --nodes 1 --runtime mpi "
+        "-b 64K -e 64K --format csv --log-level off " +
+            more,
+        folder.path());
+  };
+  const ProgramResult own = time("--mpi-profile mpi.yaml");
+  INFO(own.error);
+  REQUIRE(own.status == 0);
+  REQUIRE(own.output != time("").output);
+  REQUIRE(time("--mpi-profile none.yaml").status == 2);
+  REQUIRE(calibration_mistake(
+              {kLogs + "all_reduce.log", "--cluster", "dgx-h100", "--mpi-profile-out", profile}) ==
+          "--mpi-profile-out: expected a file of trainyard-calibrate-hosts, found none");
+  REQUIRE(calibration_mistake({host, host, "--cluster", "dgx-a100"})
+              .find("expected measurements of one host") != std::string::npos);
+}
+
 }  // namespace trainyard

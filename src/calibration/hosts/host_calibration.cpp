@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/hosts/host_calibration.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "calibration/predict/profile_yaml.h"
+#include "collectives/mpi/mpi_run.h"
+#include "sim/config.h"
+#include "sim/config_error.h"
+#include "sim/fields.h"
+#include "sim/statistics.h"
+
+namespace trainyard {
+namespace {
+
+// Constants that rows are fitted to. Machines differ in each by a factor of two: an estimate.
+using Member = std::variant<SimTime*, Bandwidth*>;
+struct Kind {
+  const char* name;
+  Member (*member)(MpiProfile& profile);
+};
+constexpr std::array<Kind, 12> kKinds{{
+    {"shared.send", [](MpiProfile& of) { return Member(&of.shared.send); }},
+    {"shared.latency", [](MpiProfile& of) { return Member(&of.shared.latency); }},
+    {"shared.copy", [](MpiProfile& of) { return Member(&of.shared.copy); }},
+    {"shared.rendezvous", [](MpiProfile& of) { return Member(&of.shared.rendezvous); }},
+    {"shared.read", [](MpiProfile& of) { return Member(&of.shared.read); }},
+    {"shared.uncached", [](MpiProfile& of) { return Member(&of.shared.uncached); }},
+    {"tcp.send", [](MpiProfile& of) { return Member(&of.tcp.send); }},
+    {"tcp.receive", [](MpiProfile& of) { return Member(&of.tcp.receive); }},
+    {"tcp.copy", [](MpiProfile& of) { return Member(&of.tcp.copy); }},
+    {"sum", [](MpiProfile& of) { return Member(&of.sum); }},
+    {"copy", [](MpiProfile& of) { return Member(&of.copy); }},
+    {"rewrite", [](MpiProfile& of) { return Member(&of.rewrite); }},
+}};
+enum Index : std::size_t {
+  kSend,
+  kLatency,
+  kSharedCopy,
+  kRendezvous,
+  kRead,
+  kUncached,
+  kTcpSend,
+  kTcpReceive,
+  kTcpCopy,
+  kSum,
+  kCopy,
+  kRewrite
+};
+constexpr double kSpread = 2.0;
+constexpr double kRange = 100.0;  // A constant is within this factor of what is shipped.
+// A receive is taken to cost what a send does, as in the profile.
+constexpr double kSendAndReceive = 2.0;
+
+using Values = std::array<double, kKinds.size()>;  // In seconds or bits per second.
+
+Values values_of(MpiProfile profile) {
+  Values values{};
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const Member member = kKinds.at(k).member(profile);
+    values.at(k) = std::holds_alternative<SimTime*>(member)
+                       ? std::get<SimTime*>(member)->seconds()
+                       : static_cast<double>(std::get<Bandwidth*>(member)->bits_per_second());
+  }
+  return values;
+}
+
+bool is_time(std::size_t kind) {
+  MpiProfile profile;
+  return std::holds_alternative<SimTime*>(kKinds.at(kind).member(profile));
+}
+
+// How often a constant is in the time of a row, or its bytes are: what is multiplied with a time,
+// or, in bits, divided by a rate.
+struct Term {
+  std::size_t kind;
+  double times;
+};
+
+std::vector<Term> shared_terms(double bits, Bytes size, const MpiProfile::Shared& shared) {
+  if (size < shared.eager) {
+    return {{kSend, kSendAndReceive}, {kLatency, 1.0}, {kSharedCopy, 2.0 * bits}};
+  }
+  return {{kSend, 1.0},
+          {kLatency, 1.0},
+          {kRendezvous, 1.0},
+          {size < shared.cached ? kRead : kUncached, bits}};
+}
+
+bool is_rewrite(const HostRow& row) {
+  return row.test == "rewrite-copy" || row.test == "rewrite-sum";
+}
+
+// Microseconds. The least time of a rewrite is one for which the other rank's cache had lost the
+// lines meanwhile, to other jobs; the median is what is asked for.
+double measured_us(const HostRow& row) {
+  return is_rewrite(row) ? row.median : row.least;
+}
+
+// Empty for a row of which the model says nothing.
+std::vector<Term> terms_of(const HostRow& row, const MpiProfile& profile) {
+  const double bits = 8.0 * static_cast<double>(row.size.count());
+  if (row.test == "copy") {
+    return {{kCopy, bits}};
+  }
+  if (row.test == "sum") {
+    return {{kSum, bits}};
+  }
+  if (is_rewrite(row)) {
+    return {{kRewrite, bits}};
+  }
+  if (row.test == "ping-pong" && row.path == "shared") {
+    return shared_terms(bits, row.size, profile.shared);
+  }
+  if (row.test == "sends" && row.path == "shared" && row.size < profile.shared.eager) {
+    return {{kSend, 1.0}, {kSharedCopy, bits}};
+  }
+  if (row.test == "ping-pong" && row.path == "tcp" && row.size < profile.tcp.eager) {
+    return {{kTcpSend, 1.0}, {kTcpReceive, 1.0}, {kTcpCopy, 2.0 * bits}};
+  }
+  if (row.test == "sends" && row.path == "tcp" && row.size < profile.tcp.eager) {
+    return {{kTcpSend, 1.0}, {kTcpCopy, bits}};
+  }
+  return {};
+}
+
+double time_of(const std::vector<Term>& terms, const Values& values) {
+  double seconds = 0.0;
+  for (const Term& term : terms) {
+    const double value = values.at(term.kind);
+    seconds += is_time(term.kind) ? term.times * value : term.times / value;
+  }
+  return seconds;
+}
+
+class HostModel : public FitModel {
+ public:
+  HostModel(const HostSet& set, const std::vector<HostTable>& tables, const MpiProfile& profile) {
+    for (const HostTable& table : tables) {
+      auto& rows = terms_.emplace_back();
+      for (const std::size_t row : table.rows) {
+        rows.push_back(terms_of(set.rows.at(row), profile));
+      }
+    }
+  }
+
+  void set_points(std::span<const std::vector<double>> points) override {
+    points_.assign(points.begin(), points.end());
+  }
+
+  void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
+                 std::span<double> times) override {
+    Values values{};
+    std::ranges::transform(points_.at(point), values.begin(), [](double x) { return std::exp(x); });
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      times[i] = std::log(time_of(terms_.at(table).at(rows[i]), values));
+    }
+  }
+
+ private:
+  std::vector<std::vector<std::vector<Term>>> terms_;  // Of a row of a table.
+  std::vector<std::vector<double>> points_;
+};
+
+std::vector<FitParameter> parameters_at(const Values& shipped) {
+  std::vector<FitParameter> all;
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const double start = std::log(shipped.at(k));
+    all.push_back({.name = kKinds.at(k).name,
+                   .start = start,
+                   .min = start - std::log(kRange),
+                   .max = start + std::log(kRange),
+                   .spread = std::log(kSpread),
+                   .neighbour = {},
+                   .slower = is_time(k) ? 1.0 : -1.0});
+  }
+  return all;
+}
+
+std::vector<HostTable> tables_of(const HostSet& set, const MpiProfile& profile) {
+  std::vector<HostTable> tables;
+  for (std::size_t row = 0; row < set.rows.size(); ++row) {
+    const HostRow& one = set.rows[row];
+    if (terms_of(one, profile).empty()) {
+      continue;
+    }
+    const std::string name = one.test + ", " + one.path;
+    auto place = std::ranges::find(tables, name, &HostTable::name);
+    if (place == tables.end()) {
+      place = tables.insert(tables.end(), {.name = name, .rows = {}});
+    }
+    place->rows.push_back(row);
+  }
+  return tables;
+}
+
+// Marks the third of each four, but never the last, so that what is left reaches as far.
+std::vector<bool> kept_out_of(std::size_t rows) {
+  std::vector<bool> marks(rows);
+  for (std::size_t row = 2; row + 1 < rows; row += 4) {
+    marks[row] = true;
+  }
+  return marks;
+}
+
+HostConstant constant_of(std::size_t kind, double shipped, const ConstantEstimate& estimate) {
+  HostConstant made{.name = kKinds.at(kind).name,
+                    .is_time = is_time(kind),
+                    .shipped = shipped,
+                    .value = shipped,
+                    .is_fitted = estimate.is_determined,
+                    .rows = estimate.rows,
+                    .reason = estimate.reason};
+  if (made.is_fitted) {
+    const double half = kNormal90Percent * estimate.standard_error;
+    made.value = std::exp(estimate.value);
+    made.low = std::exp(estimate.value - half);
+    made.high = std::exp(estimate.value + half);
+  }
+  return made;
+}
+
+std::string text_of(const HostConstant& constant, double value) {
+  if (!constant.is_time) {
+    return fmt::format("{:.4g} GB/s", value / 8e9);
+  }
+  return value < 1e-6 ? fmt::format("{:.4g} ns", value * 1e9)
+                      : fmt::format("{:.4g} us", value * 1e6);
+}
+
+std::optional<std::string> cited_text(const ConfigNode& node, const std::string& /*path*/) {
+  if (!node.optional("evidence")) {
+    return std::nullopt;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : node.entries()) {
+    parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
+  }
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+std::string document_of(const HostCalibration& made, const std::filesystem::path& shipped) {
+  ConfigDocument document = ConfigDocument::load(shipped);
+  for (const HostConstant& constant : made.constants) {
+    if (!constant.is_fitted) {
+      continue;
+    }
+    const std::string value = text_of(constant, constant.value);
+    document.set(constant.name,
+                 fmt::format("{{value: {}, evidence: measured, source: calibration, note: \"90 % "
+                             "within {} to {}, {} rows\"}}",
+                             value, text_of(constant, constant.low),
+                             text_of(constant, constant.high), constant.rows));
+    if (constant.name == kKinds.at(kSend).name) {
+      document.set("shared.receive",
+                   fmt::format("{{value: {}, evidence: estimate, source: calibration, note: "
+                               "\"taken to be that of a send\"}}",
+                               value));
+    }
+  }
+  return "# Costs of messages of MPI as trainyard calibrate fitted them to one host; the keys are "
+         "those of\n# configs/mpi/profile.yaml, docs/accuracy/hosts.md says how.\n\n" +
+         rewritten(document.root(),
+                   fmt::format("trainyard calibrate: {}, {}, {}", made.set.name, made.set.cpu,
+                               made.set.mpi),
+                   cited_text);
+}
+
+// --- Collectives ----------------------------------------------------------------------------------
+
+void compare(HostCalibration& made, const Cluster& cluster, const MpiRules& rules,
+             const MpiProfile& shipped, const TaskRunner& run_tasks) {
+  ConfigDocument document = ConfigDocument::parse(made.profile, "the fitted profile");
+  MpiProfile fitted;
+  read_fields(document.root(), fitted, mpi_fields);
+  std::size_t crowded = 0;
+  std::size_t silent = 0;
+  for (const HostRow& row : made.set.rows) {
+    const std::optional<Operation> operation = parse_operation(row.test);
+    if (!operation) {
+      silent += terms_of(row, shipped).empty() ? 1U : 0U;
+      continue;
+    }
+    if (row.ranks > made.set.cores) {
+      ++crowded;
+      continue;
+    }
+    made.collectives.push_back(
+        {.operation = *operation, .ranks = row.ranks, .size = row.size, .measured_us = row.least});
+  }
+  if (crowded > 0) {
+    made.notes.push_back(
+        fmt::format("{} rows of more ranks than the host has cores: not compared", crowded));
+  }
+  if (silent > 0) {
+    made.notes.push_back(fmt::format(
+        "{} rows of exchanges, written buffers, sockets and long messages of TCP: no key of the "
+        "profile is for them",
+        silent));
+  }
+  const std::vector<NodeId> all = mpi_nodes(cluster);
+  run_tasks(made.collectives.size(), [&](std::size_t index) {
+    HostComparison& one = made.collectives[index];
+    const auto ranks = static_cast<std::size_t>(one.ranks);
+    if (ranks > all.size()) {
+      throw ConfigError(
+          fmt::format("--cluster: expected a server with a GPU for each of the {} ranks, found {}",
+                      ranks, all.size()));
+    }
+    const std::vector<NodeId> nodes(all.begin(), all.begin() + one.ranks);
+    const MpiCall call{.operation = one.operation, .ranks = one.ranks, .size = one.size};
+    const auto name = mpi_algorithm(rules.choose(call.operation, call.ranks, call.size), call);
+    if (!name) {
+      throw ConfigError(fmt::format("{}: expected a call that has a schedule, found {} of {}",
+                                    made.set.name, to_string(call.operation),
+                                    to_string(call.size)));
+    }
+    const auto time = [&](const MpiProfile& profile) {
+      return time_mpi(cluster, nodes, *name, call, rules, profile, Fidelity::Flow, {})
+          .time.microseconds();
+    };
+    one.shipped_us = time(shipped);
+    one.fitted_us = time(fitted);
+  });
+}
+
+}  // namespace
+
+std::vector<EstimatedRow> HostCalibration::rows(RowUse use) const {
+  std::vector<EstimatedRow> found;
+  for (const std::vector<EstimatedRow>& table : fit.tables) {
+    std::ranges::copy_if(table, std::back_inserter(found),
+                         [&](const EstimatedRow& row) { return row.use == use; });
+  }
+  return found;
+}
+
+std::optional<double> host_time(const HostRow& row, const MpiProfile& profile) {
+  const std::vector<Term> terms = terms_of(row, profile);
+  return terms.empty() ? std::nullopt : std::optional(time_of(terms, values_of(profile)));
+}
+
+HostCalibration calibrate_host(HostSet set, const Cluster& cluster, const MpiRules& rules,
+                               const std::filesystem::path& shipped,
+                               const ConstantFitOptions& options, const TaskRunner& run_tasks) {
+  const MpiProfile profile = MpiProfile::load(shipped);
+  HostCalibration made{.set = std::move(set)};
+  made.tables = tables_of(made.set, profile);
+  if (made.tables.empty()) {
+    throw ConfigError(
+        fmt::format("{}: expected a row of copy, sum, ping-pong or sends to fit to, found none",
+                    made.set.name));
+  }
+  std::vector<FitTable> rows;
+  std::vector<std::vector<bool>> kept_out;
+  for (const HostTable& table : made.tables) {
+    FitTable& one = rows.emplace_back(FitTable{.name = table.name, .system = "", .rows = {}});
+    for (const std::size_t row : table.rows) {
+      one.rows.push_back({.log_measured = std::log(measured_us(made.set.rows[row]) * 1e-6)});
+    }
+    kept_out.push_back(kept_out_of(table.rows.size()));
+  }
+  HostModel model(made.set, made.tables, profile);
+  const Values values = values_of(profile);
+  made.fit = fit_constants(model, parameters_at(values), rows, kept_out, options, run_tasks);
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    made.constants.push_back(constant_of(k, values.at(k), made.fit.constants.at(k)));
+  }
+  made.profile = document_of(made, shipped);
+  compare(made, cluster, rules, profile, run_tasks);
+  return made;
+}
+
+}  // namespace trainyard

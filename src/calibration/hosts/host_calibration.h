@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Costs of MPI's messages (configs/mpi/profile.yaml) fitted to what trainyard-calibrate-hosts
+// measured on one host, and its collectives predicted with them, none of which is fitted to
+// (docs/accuracy/hosts.md).
+//
+// Every row that is fitted to is a sum of constants that are times and of bytes over constants that
+// are rates.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/hosts/host_set.h"
+#include "calibration/solver/constant_fit.h"
+#include "collectives/mpi/mpi_profile.h"
+#include "collectives/mpi/mpi_rules.h"
+#include "collectives/schedule/operation.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+struct HostConstant {
+  std::string name;      // A key of profile.yaml: "shared.send".
+  bool is_time = false;  // In seconds; otherwise a rate in bits per second.
+  double shipped = 0.0;
+  double value = 0.0;  // As shipped, if it is not fitted.
+  double low = 0.0;    // Lower end of the 90 % interval of what is fitted.
+  double high = 0.0;
+  bool is_fitted = false;
+  std::size_t rows = 0;
+  std::string reason = {};  // Why it is not fitted.
+};
+
+// Rows of one test over one path that are fitted to, by number in HostSet::rows.
+struct HostTable {
+  std::string name;  // "ping-pong, shared".
+  std::vector<std::size_t> rows;
+};
+
+struct HostComparison {
+  Operation operation = Operation::AllReduce;
+  int ranks = 0;
+  Bytes size;
+  double measured_us = 0.0;
+  double shipped_us = 0.0;  // Predicted with the profile as shipped,
+  double fitted_us = 0.0;   // and with the fitted one.
+};
+
+struct HostCalibration {
+  HostSet set;
+  std::vector<HostConstant> constants = {};
+  std::vector<HostTable> tables = {};
+  ConstantFit fit = {};  // Its tables are those above, row by row.
+  std::vector<HostComparison> collectives = {};
+  std::vector<std::string> notes = {};  // On rows that are neither fitted to nor compared.
+  std::string profile = {};             // The YAML document, which MpiProfile reads.
+
+  // Errors of the rows of one use, of all tables.
+  [[nodiscard]] std::vector<EstimatedRow> rows(RowUse use) const;
+};
+
+// The time of a row by the model, in seconds; none for a row of which it says nothing.
+[[nodiscard]] std::optional<double> host_time(const HostRow& row, const MpiProfile& profile);
+
+// `shipped` is profile.yaml. Collectives run on the first server of `cluster`, as many ranks as
+// were measured. Throws ConfigError for a set without a row to fit to, and for a cluster with too
+// few GPUs in a server.
+[[nodiscard]] HostCalibration calibrate_host(HostSet set, const Cluster& cluster,
+                                             const MpiRules& rules,
+                                             const std::filesystem::path& shipped,
+                                             const ConstantFitOptions& options,
+                                             const TaskRunner& run_tasks);
+
+}  // namespace trainyard
