@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of a box are held to each other and to predictions. The argument is the folder of the programs."""
+"""Runs of a box are held to each other and to predictions. The argument is the folder of the
+programs."""
 
 import pathlib
 import subprocess
@@ -8,7 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BYTES = 1048576
-# One rank sends to one other: the bytes at 1448/1538 of 30 Mb/s, and a hundredth of it for all else.
+# One rank sends to one other: the bytes at 1448/1538 of 30 Mb/s; all else is below a hundredth of it.
 PREDICTED = 8 * BYTES / (30e6 * 1448 / 1538)
 
 
@@ -23,7 +24,7 @@ def main(programs):
         runs = [pathlib.Path(folder) / name for name in "abc"]
         for run, factor in zip(runs, (1.0, 1.25, 1.5)):
             run.mkdir()
-            table = (ROOT / "validation/box/run-1/star-2-broadcast.yaml").read_text(encoding="utf-8")
+            table = (ROOT / "validation/box/run-1/star-2-broadcast.yaml").read_text("utf-8")
             head = table[:table.index("rows:")]
             (run / "star-2-broadcast.yaml").write_text(
                 f"{head}rows:\n  - {{bytes: {BYTES}, time_us: {1e6 * factor * PREDICTED:.2f}}}\n",

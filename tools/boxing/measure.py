@@ -99,8 +99,8 @@ def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
             "plm_rsh_agent", agent, "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include",
             "10.77.0.0/16", "--mca", "oob_tcp_if_include", "10.77.0.0/16", "--mca", "pml", "ob1",
             "--host", ",".join(f"{address}:1" for address in addresses), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", "--mca", "opal_event_include", "epoll", *forced(operation, algorithm), program,
-            OPERATIONS[operation], str(repeats),
+            "--mca", "mpi_yield_when_idle", "1", "--mca", "opal_event_include", "epoll",
+            *forced(operation, algorithm), program, OPERATIONS[operation], str(repeats),
             *(str(size) for size in sizes))
     finally:
         pathlib.Path(agent).unlink()

@@ -77,7 +77,8 @@ def take_precedence():
     """Gives all that is run from here on real-time priority, so that other jobs of the machine do not
     disturb it; box-cable is above it. Returns what is said of it beside results."""
     try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+        least = os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
+        os.sched_setscheduler(0, os.SCHED_RR, least)
     except PermissionError:
         print("tools/cluster-in-a-box: no real-time priority is allowed here: other jobs may disturb",
               file=sys.stderr)
