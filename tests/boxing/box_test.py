@@ -22,12 +22,20 @@ def namespaces():
 
 
 def broadcast(programs, cluster, *options):
-    """Its status, its time in seconds, and what it complains of."""
+    """Its status, its time in seconds, what it complains of, and what the table says of priority."""
     run = subprocess.run([ROOT / "tools/cluster-in-a-box", cluster, "--measure", "broadcast",
                           "--hosts", "3", "--sizes", str(BYTES), "--repeat", "1", "--programs",
                           programs, *options], capture_output=True, text=True, check=False)
     time_us = re.search(rf"bytes: {BYTES}, time_us: ([0-9.]+)", run.stdout)
-    return run.returncode, 1e-6 * float(time_us[1]) if time_us else None, run.stderr
+    priority = re.search(r"; (with(?:out)? real-time priority)\"", run.stdout)
+    return (run.returncode, 1e-6 * float(time_us[1]) if time_us else None, run.stderr,
+            priority[1] if priority else None)
+
+
+def is_allowed():
+    """Whether programs may have real-time priority here."""
+    return subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True,
+                          check=False).returncode == 0
 
 
 def main(programs):
@@ -35,15 +43,17 @@ def main(programs):
     with tempfile.TemporaryDirectory() as folder:
         cluster = pathlib.Path(folder) / "cluster.yaml"
         cluster.write_text(slow)
-        status, plain, complaint = broadcast(programs, cluster)
+        status, plain, complaint, priority = broadcast(programs, cluster)
         if status == SKIPPED:
             print(complaint, end="")
             return SKIPPED
         assert status == 0, complaint
+        assert priority == ("with" if is_allowed() else "without") + " real-time priority", priority
         # The root sends everything at least once.
         assert plain > 8 * BYTES / RATE, plain
         # Two cables lie between any two hosts.
-        status, delayed, complaint = broadcast(programs, cluster, "--delay-us", f"{1e6 * DELAY:.0f}")
+        status, delayed, complaint, _ = broadcast(programs, cluster, "--delay-us",
+                                                  f"{1e6 * DELAY:.0f}")
         assert status == 0, complaint
         assert delayed > 8 * BYTES / RATE + 2 * DELAY, delayed
     assert not namespaces(), "namespaces are left"

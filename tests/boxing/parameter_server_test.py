@@ -25,7 +25,7 @@ class ParameterServer(unittest.TestCase):
         total = parameter_server.total_of([part] * parameter_server.MOST_WORKERS)
         self.assertEqual(struct.unpack("<2I", total), (256 * (2**24 - 1), 0))
 
-    def test_it_prints_a_time_for_each_round(self):
+    def test_it_prints_the_times_of_each_round_and_its_pushes(self):
         program = [sys.executable, "-B", str(FOLDER / "parameter_server.py")]
         with socket.create_server(("", 0)) as free:
             port = str(free.getsockname()[1])
@@ -34,11 +34,12 @@ class ParameterServer(unittest.TestCase):
             self.assertEqual(server.stdout.readline(), "ready\n")
             workers = [subprocess.Popen([*program, "worker", "127.0.0.1", port, "4096", "3", seed])
                        for seed in "12"]
-            times = [float(line) for line in server.stdout]
+            times = [[float(word) for word in line.split()] for line in server.stdout]
             self.assertEqual([worker.wait(timeout=30) for worker in workers], [0, 0])
         self.assertEqual(server.returncode, 0)
         self.assertEqual(len(times), 3)
-        self.assertGreater(min(times), 0.0)
+        for of_round, of_pushes in times:
+            self.assertTrue(0.0 < of_pushes < of_round, times)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ TEST_CASE("examples are told from other blocks, commands from their output") {
 
 TEST_CASE("pages have examples, and there are studies", "[golden]") {
   REQUIRE(pages_with_examples().size() > 10);
-  REQUIRE(studies().size() >= 8);
+  REQUIRE(studies().size() >= 9);
 }
 
 TEST_CASE("each figure of a study is on a page and not too large", "[golden][studies]") {

@@ -50,7 +50,8 @@ def transfers(box, sources, target, size):
 
 
 def rounds_of_server(box, hosts, size, rounds):
-    """Seconds of rounds of a parameter server on the first host, with workers on the others."""
+    """Seconds of rounds of a parameter server on the first host, with workers on the others, and of
+    their pushes."""
     program = str(pathlib.Path(__file__).with_name("parameter_server.py"))
     with subprocess.Popen(box.command(hosts[0], sys.executable, program, "server", "5201",
                                       str(len(hosts) - 1), str(size), str(rounds)),
@@ -60,7 +61,7 @@ def rounds_of_server(box, hosts, size, rounds):
                                                 box.address(hosts[0]), "5201", str(size),
                                                 str(rounds), str(seed)))
                    for seed, host in enumerate(hosts[1:], start=1)]
-        seconds = [float(line) / 1e6 for line in server.stdout]
+        seconds = [tuple(float(word) / 1e6 for word in line.split()) for line in server.stdout]
         for worker in workers:
             worker.wait(timeout=30)
     if len(seconds) != rounds:
@@ -98,8 +99,8 @@ def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
             "plm_rsh_agent", agent, "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include",
             "10.77.0.0/16", "--mca", "oob_tcp_if_include", "10.77.0.0/16", "--mca", "pml", "ob1",
             "--host", ",".join(f"{address}:1" for address in addresses), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", *forced(operation, algorithm), program,
-            OPERATIONS[operation], str(repeats),
+            "--mca", "mpi_yield_when_idle", "1", "--mca", "opal_event_include", "epoll",
+            *forced(operation, algorithm), program, OPERATIONS[operation], str(repeats),
             *(str(size) for size in sizes))
     finally:
         pathlib.Path(agent).unlink()

@@ -3,11 +3,13 @@
 """A parameter server and its workers over TCP, one connection each:
 
   parameter_server.py server PORT WORKERS BYTES ROUNDS    prints the microseconds of each round
+                                                            and of its pushes
   parameter_server.py worker ADDRESS PORT BYTES ROUNDS SEED
 
 In a round each worker pushes BYTES of gradients and pulls as many parameters; the server adds up what
-it gets and answers all when it has the last. A round lasts from one moment at which all workers have
-their parameters (they say so with a byte) to the next; the first is not counted."""
+it gets and answers all when it has the last. A round begins when the server sends a byte to all, and
+ends when all have said by a byte that they have their parameters; its pushes end when the server has
+the last gradient. The first round is not counted."""
 
 import socket
 import sys
@@ -16,6 +18,7 @@ import time
 
 LANE = 4  # Bytes of a gradient. Whole numbers below 2^24: up to 256 of them add up in a lane.
 MOST_WORKERS = 256
+BYTE = b"x"
 
 
 def gradients(seed, size):
@@ -63,28 +66,33 @@ def serve(port, workers, size, rounds):
     for connection in connections:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def push(_, connection):
+        connection.sendall(BYTE)
+        return receive(connection, size)
+
     def answer(parameters, connection):
         connection.sendall(parameters)
         return receive(connection, 1)
 
-    last = None
-    for _ in range(rounds + 1):
-        parts = on_all(connections, lambda _, connection: receive(connection, size))
+    for number in range(rounds + 1):
+        begin = time.monotonic()
+        parts = on_all(connections, push)
+        pushed = time.monotonic()
         parameters = total_of(parts)
         on_all(connections, lambda _, connection: answer(parameters, connection))
-        now = time.monotonic()
-        if last is not None:
-            print(f"{(now - last) * 1e6:.1f}", flush=True)
-        last = now
+        if number > 0:
+            now = time.monotonic()
+            print(f"{(now - begin) * 1e6:.1f} {(pushed - begin) * 1e6:.1f}", flush=True)
 
 
 def work(address, port, size, rounds, seed):
     with socket.create_connection((address, port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for _ in range(rounds + 1):
+            receive(connection, 1)
             connection.sendall(gradients(seed, size))
             receive(connection, size)
-            connection.sendall(b"x")
+            connection.sendall(BYTE)
 
 
 def main(words):
