@@ -26,12 +26,12 @@ struct Kind {
   Member (*member)(MpiProfile& profile);
 };
 constexpr std::array<Kind, 12> kKinds{{
-    {"shared.send", [](MpiProfile& of) { return Member(&of.shared.send); }},
-    {"shared.latency", [](MpiProfile& of) { return Member(&of.shared.latency); }},
-    {"shared.copy", [](MpiProfile& of) { return Member(&of.shared.copy); }},
-    {"shared.rendezvous", [](MpiProfile& of) { return Member(&of.shared.rendezvous); }},
-    {"shared.read", [](MpiProfile& of) { return Member(&of.shared.read); }},
-    {"shared.uncached", [](MpiProfile& of) { return Member(&of.shared.uncached); }},
+    {"shared.send", [](MpiProfile& of) { return Member(&of.shared->send); }},
+    {"shared.latency", [](MpiProfile& of) { return Member(&of.shared->latency); }},
+    {"shared.copy", [](MpiProfile& of) { return Member(&of.shared->copy); }},
+    {"shared.rendezvous", [](MpiProfile& of) { return Member(&of.shared->rendezvous); }},
+    {"shared.read", [](MpiProfile& of) { return Member(&of.shared->read); }},
+    {"shared.uncached", [](MpiProfile& of) { return Member(&of.shared->uncached); }},
     {"tcp.send", [](MpiProfile& of) { return Member(&of.tcp.send); }},
     {"tcp.receive", [](MpiProfile& of) { return Member(&of.tcp.receive); }},
     {"tcp.copy", [](MpiProfile& of) { return Member(&of.tcp.copy); }},
@@ -116,15 +116,15 @@ std::vector<Term> terms_of(const HostRow& row, const MpiProfile& profile) {
     return {{kRewrite, bits}};
   }
   if (row.test == "ping-pong" && row.path == "shared") {
-    return shared_terms(bits, row.size, profile.shared);
+    return shared_terms(bits, row.size, *profile.shared);
   }
-  if (row.test == "sends" && row.path == "shared" && row.size < profile.shared.eager) {
+  if (row.test == "sends" && row.path == "shared" && row.size < profile.shared->eager) {
     return {{kSend, 1.0}, {kSharedCopy, bits}};
   }
-  if (row.test == "ping-pong" && row.path == "tcp" && row.size < profile.tcp.eager) {
+  if (row.test == "ping-pong" && row.path == "tcp" && row.size < *profile.tcp.eager) {
     return {{kTcpSend, 1.0}, {kTcpReceive, 1.0}, {kTcpCopy, 2.0 * bits}};
   }
-  if (row.test == "sends" && row.path == "tcp" && row.size < profile.tcp.eager) {
+  if (row.test == "sends" && row.path == "tcp" && row.size < *profile.tcp.eager) {
     return {{kTcpSend, 1.0}, {kTcpCopy, bits}};
   }
   return {};
