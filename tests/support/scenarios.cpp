@@ -266,7 +266,7 @@ void add_control(Scenario& scenario, std::uint64_t seed) {
 // stops.
 void add_lanes(Scenario& scenario, std::uint64_t seed) {
   RandomStream random(seed, "lanes");
-  if (random.below(4) != 0 || scenario.packet.fabric_credits > Bytes(0)) {
+  if (random.below(4) != 0) {
     return;
   }
   LaneOptions& lanes = scenario.packet.lanes.emplace();

@@ -254,8 +254,9 @@ void PacketExchange::put_port(std::uint32_t index, Parcel& parcel) const {
   }
   const LaneQueues& queues = fabric_.lanes()[port.lanes];
   parcel.put(queues.paused);
+  parcel.put(queues.starved);
   for (std::uint32_t lane = 0; lane < queues.lanes.size(); ++lane) {
-    put_queue(queues.lanes.at(lane).queue, queues.is_paused(lane), parcel);
+    put_queue(queues.lanes.at(lane).queue, queues.is_stopped(lane), parcel);
   }
 }
 
@@ -283,6 +284,7 @@ void PacketExchange::get_port(std::uint32_t index, Parcel& parcel) {
   }
   LaneQueues& queues = fabric_.lanes()[port.lanes];
   queues.paused = parcel.get<std::uint8_t>();
+  queues.starved = parcel.get<std::uint8_t>();
   for (LaneQueues::Lane& lane : queues.lanes) {
     get_queue(lane.queue, parcel);
   }

@@ -66,8 +66,6 @@ void check_lanes(const PacketOptions& options) {
   if (!options.lanes) {
     return;
   }
-  expect(options.fabric_credits <= Bytes(0),
-         "one class of data where links have credits, found several");
   for (const int weight : options.lanes->weights) {
     expect(weight >= 1, fmt::format("weights of classes of at least 1, found {}", weight));
   }
