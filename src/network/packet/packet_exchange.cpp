@@ -334,7 +334,9 @@ void PacketTargets::put_results(std::uint32_t id, Parcel& parcel) const {
   const ReceivingEnd& end = ends_[id];
   parcel.put(end.cnps);
   if (end.ways != kNoIndex) {
-    parcel.put_list(ways_[end.ways].packets);
+    for (const AdaptiveWays& ways : ways_[end.ways]) {
+      parcel.put_list(ways.packets);
+    }
   }
 }
 
@@ -342,7 +344,9 @@ void PacketTargets::get_results(std::uint32_t id, Parcel& parcel) {
   ReceivingEnd& end = ends_[id];
   end.cnps = parcel.get<std::uint32_t>();
   if (end.ways != kNoIndex) {
-    parcel.get_list(ways_[end.ways].packets);
+    for (AdaptiveWays& ways : ways_[end.ways]) {
+      parcel.get_list(ways.packets);
+    }
   }
 }
 

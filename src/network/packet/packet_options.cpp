@@ -222,7 +222,6 @@ void check_adaptive(const PacketOptions& options) {
          "no go-back-N where switches choose a port for each packet, since packets that overtake "
          "would count as lost; found it (selective repeat goes with it, or choices for flowlets or "
          "connections)");
-  expect(options.failures.empty(), "no cables that fail where switches choose ports, found some");
 }
 
 void check_trimming(const PacketOptions& options) {
