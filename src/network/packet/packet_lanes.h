@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of data on the links of the fabric. Each port has a queue for each class, PFC or a lack of
-// credits stops each class alone, and a scheduler says whose packet goes next
+// Classes of data on the links of the fabric. Each port has a queue for each class, PFC or a lack
+// of credits stops each class alone, and a scheduler says whose packet goes next
 // (hw/switch/priority_scheduler.h).
 #pragma once
 
