@@ -15,10 +15,13 @@
 #include "cli/compare/comparisons.h"
 #include "cli/sweep/sweep_file.h"
 #include "cli/sweep/sweep_journal.h"
+#include "collectives/mpi/mpi_profile.h"
+#include "collectives/mpi/mpi_rules.h"
 #include "collectives/msccl/msccl_schedule.h"
 #include "collectives/msccl/mscclpp_schedule.h"
 #include "nccl/tuning/graph_xml.h"
 #include "nccl/tuning/tuner_csv.h"
+#include "network/engines/packet_profile.h"
 #include "network/traffic/traffic_trace.h"
 #include "parallelism/trace_import/imported_workload.h"
 #include "parallelism/workload/workload.h"
@@ -60,6 +63,24 @@ void read_traffic_file(const std::string& text) {
   static_cast<void>(
       read_traffic(document, some_cluster(),
                    {.shipped_sizes = configs_folder() / "traffic" / "sizes", .seed = {}}));
+}
+
+// With the base of the shipped transports beside it.
+void read_transport(const std::string& text) {
+  const std::filesystem::path shipped = configs_folder() / "transport";
+  const ScratchFolder folder;
+  std::filesystem::copy_file(shipped / "default.yaml", folder.path() / "default.yaml");
+  static_cast<void>(load_packet_options(folder.write("fuzz.yaml", text), shipped));
+}
+
+void read_mpi_rules(const std::string& text) {
+  const ScratchFolder folder;
+  static_cast<void>(MpiRules::load(folder.write("fuzz.yaml", text)));
+}
+
+void read_mpi_profile(const std::string& text) {
+  const ScratchFolder folder;
+  static_cast<void>(MpiProfile::load(folder.write("fuzz.yaml", text)));
 }
 
 void read_sweep_file(const std::string& text) {
@@ -171,6 +192,9 @@ constexpr std::array kReaders{
     FuzzedReader{"parts", "", 300, read_parts},
     FuzzedReader{"workload", "configs/workloads", 600, read_workload},
     FuzzedReader{"traffic", "configs/traffic", 800, read_traffic_file},
+    FuzzedReader{"transport", "configs/transport", 800, read_transport},
+    FuzzedReader{"mpi-rules", "configs/mpi/open-mpi-4.1.yaml", 800, read_mpi_rules},
+    FuzzedReader{"mpi-profile", "configs/mpi/profile.yaml", 800, read_mpi_profile},
     FuzzedReader{"sweep", "configs/sweeps", 500, read_sweep_file},
     FuzzedReader{"measured-table", "validation/nccl", 600, read_measured_table},
     FuzzedReader{"flows-csv", "", 2000,

@@ -140,6 +140,11 @@ void count(Coverage& coverage, const Scenario& scenario, const ScenarioRun& run)
   add("sprayed, sent again", is_sprayed && is_repaired);
   add("chosen by packet, sent again", unit == AdaptiveOptions::Unit::Packet && is_repaired);
   add("flowlets, sent again", unit == AdaptiveOptions::Unit::Flowlet && is_repaired);
+  add("classes with credits", options.lanes && options.fabric_credits > Bytes(0));
+  add("cables that fail where switches choose",
+      unit != AdaptiveOptions::Unit::Connection && !options.failures.empty());
+  add("new ways to choose from", unit != AdaptiveOptions::Unit::Connection && options.convergence &&
+                                     !options.failures.empty());
   add("new paths", options.convergence && !options.failures.empty());
   const PacketStats& packets = run.stats.packets;
   add("lost", packets.drops > 0);

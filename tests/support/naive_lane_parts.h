@@ -16,7 +16,9 @@
 #include "hw/switch/shared_buffer.h"
 #include "hw/switch/slow_receiver.h"
 #include "network/packet/packet_lanes.h"
+#include "network/packet/packet_options.h"
 #include "sim/ids.h"
+#include "topology/graph/topology.h"
 
 namespace trainyard {
 
@@ -56,6 +58,13 @@ struct NaiveLaneSender {
   std::map<std::uint32_t, NaiveLanePacket> early = {};  // but for what switches have sent round it.
 };
 
+// Credits on their way back to the sender of a link.
+struct NaiveLaneCredits {
+  std::uint32_t link = 0;
+  std::uint32_t lane = 0;
+  Bytes bytes;
+};
+
 // What a watchdog sees of a port, from all that has happened to it.
 struct NaiveGuard {
   PauseWatchdog dog;
@@ -87,6 +96,7 @@ struct NaiveLanePort {
     std::deque<std::size_t> line;
     bool own_turn = false;
     bool is_paused = false;
+    Bytes credits;  // That may still be sent, where links have credits.
   };
   SimTime free_at;
   std::array<Lane, LaneOptions::kLanes> lanes;
@@ -100,5 +110,21 @@ struct NaiveLanePort {
   SimTime left_at;
   BufferPlace place;
 };
+
+// Of what comes by the link, whose largest packet has so many bytes on the line.
+[[nodiscard]] inline IngressLimits ingress_limits(const Topology& topology, LinkId link,
+                                                  Bytes largest, const PacketOptions& options) {
+  const Link& record = topology.link(link);
+  const Bytes frame = largest - kLaneAround;
+  return {.lossless = true,
+          .reserve = options.reserve,
+          .headroom = pfc_headroom({.rate = record.spec.bandwidth,
+                                    .delay = record.spec.latency,
+                                    .mtu = frame,
+                                    .pipeline = topology.node(record.target).latency}) +
+                      frame,
+          .alpha = options.alpha_exponent,
+          .resume_offset = options.resume_offset};
+}
 
 }  // namespace trainyard

@@ -33,6 +33,9 @@ class LaneSimulation {
     run_.arrivals.resize(traffic.messages.size());
     for (NaiveLanePort& port : ports_) {
       port.scheduler.emplace(classes.strict, classes.quanta(largest().count()));
+      for (NaiveLanePort::Lane& lane : port.lanes) {
+        lane.credits = options.fabric_credits;
+      }
     }
     for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
       const bool is_switch = topology_.node(NodeId(node)).kind == NodeKind::Switch;
@@ -59,6 +62,9 @@ class LaneSimulation {
           release(port, now);
         }
       }
+      for (const NaiveLaneCredits& back : credits_[now]) {
+        ports_[back.link].lanes.at(back.lane).credits += back.bytes;
+      }
       take_arrivals(now);
       poll(now);
       send_messages(now);
@@ -83,20 +89,6 @@ class LaneSimulation {
   [[nodiscard]] std::uint32_t number_at(NodeId node, std::uint32_t out) const {
     const auto links = topology_.links_from(node);
     return static_cast<std::uint32_t>(std::ranges::find(links, LinkId(out)) - links.begin());
-  }
-
-  [[nodiscard]] IngressLimits limits_of(std::uint32_t link) const {
-    const Link& record = topology_.link(LinkId(link));
-    const Bytes frame = largest() - kLaneAround;
-    return {.lossless = true,
-            .reserve = options_.reserve,
-            .headroom = pfc_headroom({.rate = record.spec.bandwidth,
-                                      .delay = record.spec.latency,
-                                      .mtu = frame,
-                                      .pipeline = topology_.node(record.target).latency}) +
-                        frame,
-            .alpha = options_.alpha_exponent,
-            .resume_offset = options_.resume_offset};
   }
 
   void set_up_pauses(NodeId node) {
@@ -159,7 +151,9 @@ class LaneSimulation {
           continue;
         }
         if (options_.pfc && classes_.is_lossless(lane)) {
-          buffer.set_ingress(port, lane, limits_of(back_of(links[port].value())));
+          buffer.set_ingress(
+              port, lane,
+              ingress_limits(topology_, LinkId(back_of(links[port].value())), largest(), options_));
         } else {
           buffer.set_egress(port, lane, options_.lossy_alpha_exponent);
         }
@@ -320,8 +314,9 @@ class LaneSimulation {
     for (unsigned lane = 0; lane < LaneOptions::kLanes; ++lane) {
       const NaiveLanePort::Lane& record = port.lanes.at(lane);
       const bool has_any = !record.queue.empty() || !record.line.empty();
-      ready |= static_cast<std::uint8_t>((has_any && (is_forced || !record.is_paused) ? 1U : 0U)
-                                         << lane);
+      const bool is_starved = options_.fabric_credits > Bytes(0) && record.credits < largest();
+      const bool is_ready = has_any && (is_forced || !record.is_paused) && !is_starved;
+      ready |= static_cast<std::uint8_t>((is_ready ? 1U : 0U) << lane);
     }
     const int picked = port.scheduler->pick(ready);
     if (picked == PriorityScheduler::kNone) {
@@ -396,11 +391,24 @@ class LaneSimulation {
     if (ports_[link].guard) {
       ports_[link].guard->starts.push_back(now);
     }
-    tell_host(link, packet, end + topology_.link(LinkId(link)).spec.latency);
     const Link& record = topology_.link(LinkId(link));
     const Node& node = topology_.node(record.target);
-    if (packet.hop + 1 == path.size()) {
-      arrive(packet, end + record.spec.latency);
+    const SimTime arrival = end + record.spec.latency;
+    tell_host(link, packet, arrival);
+    if (packet.hop > 0) {
+      give_back(path[packet.hop - 1].value(), packet, end);
+    }
+    const std::uint8_t lane = lanes_[packet.connection];
+    ports_[link].lanes.at(lane).credits = ports_[link].lanes.at(lane).credits - packet.wire;
+    const bool is_lost = std::ranges::any_of(options_.failures, [&](const LinkFailure& failure) {
+      const std::uint32_t failed = failure.link.value();
+      return (failed == link || failed == back_of(link)) && arrival > failure.time;
+    });
+    if (is_lost || packet.hop + 1 == path.size()) {
+      give_back(link, packet, arrival);
+      if (!is_lost) {
+        arrive(packet, arrival);
+      }
       return;
     }
     SimTime left = end;
@@ -411,6 +419,14 @@ class LaneSimulation {
     ++packet.hop;
     const SimTime there = left + record.spec.latency + node.latency;
     arrivals_[there].push_back({.by = 4 * link, .frame = {}, .packet = packet});
+    times_.insert(there);
+  }
+
+  // The packet has left the far end of the link at `now`.
+  void give_back(std::uint32_t link, const NaiveLanePacket& packet, SimTime now) {
+    const SimTime there = now + topology_.link(LinkId(link)).spec.latency;
+    credits_[there].push_back(
+        {.link = link, .lane = lanes_[packet.connection], .bytes = packet.wire});
     times_.insert(there);
   }
 
@@ -455,6 +471,7 @@ class LaneSimulation {
   std::map<NodeId, PortChooser> choosers_;
   std::set<SimTime> times_;
   std::map<SimTime, std::vector<NaiveLaneArrival>> arrivals_;
+  std::map<SimTime, std::vector<NaiveLaneCredits>> credits_;
   NaiveLanesRun run_;
 };
 

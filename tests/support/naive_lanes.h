@@ -24,9 +24,9 @@ struct NaiveLanesRun {
   std::uint64_t storms = 0;  // That watchdogs have seen.
 };
 
-// Store-and-forward or cut-through switches, PFC or not, hosts that pause, watchdogs, neither
-// congestion control nor ACKs. Where the options have no lanes all is lane 3 of `classes`. Rates
-// are those of the line. `paths` and `lanes` are those of the connections, no path is empty.
+// Switches that store or cut through, PFC or credits, hosts that pause, watchdogs, cables that fail
+// (without PFC); neither congestion control nor ACKs. Where the options have no lanes all is lane 3
+// of `classes`. Rates are those of the line. `paths` and `lanes` are those of the connections.
 [[nodiscard]] NaiveLanesRun run_naive_lanes(const TestFabric& fabric, const Traffic& traffic,
                                             const std::vector<std::vector<LinkId>>& paths,
                                             const std::vector<std::uint8_t>& lanes,

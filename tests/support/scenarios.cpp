@@ -266,7 +266,7 @@ void add_control(Scenario& scenario, std::uint64_t seed) {
 // stops.
 void add_lanes(Scenario& scenario, std::uint64_t seed) {
   RandomStream random(seed, "lanes");
-  if (random.below(4) != 0 || scenario.packet.fabric_credits > Bytes(0)) {
+  if (random.below(4) != 0) {
     return;
   }
   LaneOptions& lanes = scenario.packet.lanes.emplace();
@@ -346,7 +346,7 @@ void add_faults(Scenario& scenario, std::uint64_t seed) {
   for (std::uint64_t i = 0; i < cables; ++i) {
     const LinkId link(static_cast<std::uint32_t>(random.below(topology.link_count())));
     const auto time = SimTime(static_cast<std::int64_t>(random.below(2'000'000'000)));
-    if (topology.link(link).spec.kind == LinkKind::Network && !chooses(scenario)) {
+    if (topology.link(link).spec.kind == LinkKind::Network) {
       options.failures.push_back({.link = link, .time = time});
     }
   }

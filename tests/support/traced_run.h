@@ -42,6 +42,7 @@ struct TracedRun {
   std::uint64_t exact_windows = 0;
   std::vector<LinkId> deadlock = {};
   std::map<std::uint32_t, SimTime> paused = {};  // By link.
+  SimTime starved = {};                          // All ports.
   std::optional<std::string> complaint = {};     // Of run_traced().
 
   void arrive(std::uint64_t message, SimTime time) {
@@ -55,6 +56,7 @@ struct TracedRun {
     deadlock = engine.deadlock();
     for (const Port& port : engine.fabric().ports()) {
       paused[port.link] = SimTime(engine.paused_time(port));
+      starved += SimTime(engine.starved_time(port));
     }
   }
   [[nodiscard]] bool is_whole() const {

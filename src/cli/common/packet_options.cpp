@@ -286,7 +286,8 @@ std::string describe(const PacketRequest& request) {
                      request.transport ? "transport " + *request.transport + ", " : "",
                      control_name(packet), ecn, packet.pfc ? "on" : "off", packet.mtu.count()) +
          (packet.fabric_credits > Bytes(0)
-              ? fmt::format(", credits for {} a link", to_string(packet.fabric_credits))
+              ? fmt::format(", credits for {} a link{}", to_string(packet.fabric_credits),
+                            packet.lanes ? " and class" : "")
               : "") +
          (packet.server_credits > Bytes(0)
               ? fmt::format(", credits inside servers for {} beyond a round trip",

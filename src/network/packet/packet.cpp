@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -80,12 +81,13 @@ void PacketNetwork::expect_failures(const PacketOptions& options) {
   for (const LinkFailure& failure : options.failures) {
     failures[failure.time].push_back(failure.link);
   }
+  const Routing& paths = ways_ ? *ways_ : routing_;
   std::vector<LinkId> failed;
   for (const auto& [time, links] : failures) {
     failed.insert(failed.end(), links.begin(), links.end());
     convergences_.push_back({.known = (time + *options.convergence).picoseconds(),
-                             .routes = std::make_unique<SurvivingRoutes>(
-                                 routing_.topology(), routing_.options(), failed)});
+                             .routes = std::make_unique<SurvivingRoutes>(routing_.topology(),
+                                                                         paths.options(), failed)});
   }
 }
 
@@ -114,9 +116,52 @@ std::vector<PacketNetwork::Reroute> PacketNetwork::reroutes(const ConnectionSpec
   return later;
 }
 
-// Takes up to as many paths as are sprayed over. Connections between the same links share them.
+// Where links are missing ways may differ in length: the shortest are taken.
+std::vector<std::vector<LinkId>> PacketNetwork::ways_of(const ConnectionSpec& spec,
+                                                        const std::vector<std::uint32_t>& numbers,
+                                                        SurvivingRoutes* left) {
+  std::vector<std::vector<LinkId>> ways;
+  for (const std::uint32_t number : numbers) {
+    if (!route_way(spec, number, left)) {
+      continue;
+    }
+    if (!ways.empty()) {
+      const std::vector<LinkId>& first = ways.front();
+      if (route_.front() != first.front() || route_.back() != first.back() ||
+          route_.size() > first.size()) {
+        continue;
+      }
+      if (route_.size() < first.size()) {
+        ways.clear();
+      }
+    }
+    if (std::ranges::find(ways, route_) == ways.end()) {
+      ways.push_back(route_);
+    }
+  }
+  return ways;
+}
+
+// Its route_ is this way, or what is left of it. False if nothing is.
+bool PacketNetwork::route_way(const ConnectionSpec& spec, std::uint32_t number,
+                              SurvivingRoutes* left) {
+  route_connection(*ways_, spec, number, route_);
+  return left == nullptr || left->reroute({.source = spec.source,
+                                           .target = spec.target,
+                                           .flow_label = spec.flow_label,
+                                           .number = number},
+                                          route_) != SurvivingRoutes::Outcome::CutOff;
+}
+
+// Takes up to as many paths as are sprayed over. Connections between the same links share them, and
+// those that they take later.
 std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
-  route_connection(*ways_, spec, 0, route_);
+  const Picoseconds now = simulator_.now().picoseconds();
+  const auto later = std::ranges::find_if(
+      convergences_, [&](const Convergence& convergence) { return convergence.known > now; });
+  SurvivingRoutes* const left =
+      later == convergences_.begin() ? nullptr : std::prev(later)->routes.get();
+  static_cast<void>(route_way(spec, 0, left));
   if (route_.empty()) {
     return kNoIndex;
   }
@@ -132,23 +177,22 @@ std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
   if (const auto found = first_of_.find(ends); found != first_of_.end()) {
     return engine_.add_twin(found->second, spec.priority);
   }
-  std::vector<std::vector<LinkId>> ways = {route_};
-  for (const std::uint32_t number : paths_.next(spec)) {
-    // Where links are missing ways may differ in length: the shortest are taken.
-    route_connection(*ways_, spec, number, route_);
-    if (route_.front() != ways.front().front() || route_.back() != ways.front().back() ||
-        route_.size() > ways.front().size()) {
-      continue;
-    }
-    if (route_.size() < ways.front().size()) {
-      ways.clear();
-    }
-    if (std::ranges::find(ways, route_) == ways.end()) {
-      ways.push_back(route_);
-    }
+  std::vector<std::uint32_t> numbers = paths_.next(spec);
+  numbers.insert(numbers.begin(), 0);
+  std::vector<std::vector<LinkId>> ways = ways_of(spec, numbers, left);
+  if (ways.empty()) {  // Nothing is left of any: it tries those of before, and gives up.
+    ways = ways_of(spec, numbers, nullptr);
   }
   const std::uint32_t id = engine_.add_adaptive(ways, spec.priority);
   first_of_.emplace(std::move(ends), id);
+  for (auto convergence = later; convergence != convergences_.end(); ++convergence) {
+    std::vector<std::vector<LinkId>> next = ways_of(spec, numbers, convergence->routes.get());
+    if (!next.empty() && next != ways && next.front().front() == ways.front().front() &&
+        next.front().back() == ways.front().back()) {
+      ways = std::move(next);
+      engine_.reroute_ways(id, convergence->known, ways);
+    }
+  }
   return id;
 }
 

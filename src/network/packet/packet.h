@@ -64,6 +64,13 @@ class PacketNetwork final : public Network, private EventHandler {
 
   void on_event(std::uint64_t token) override;
   [[nodiscard]] std::uint32_t connect_adaptive(const ConnectionSpec& spec);
+  // The ways that switches choose from, by their numbers, or what is left of them after failures:
+  // none if nothing is. route_way() makes one of them.
+  [[nodiscard]] std::vector<std::vector<LinkId>> ways_of(const ConnectionSpec& spec,
+                                                         const std::vector<std::uint32_t>& numbers,
+                                                         SurvivingRoutes* left);
+  [[nodiscard]] bool route_way(const ConnectionSpec& spec, std::uint32_t number,
+                               SurvivingRoutes* left);
   void wake_at_border();
   [[nodiscard]] bool wakes_soonest() const;
   void expect_failures(const PacketOptions& options);

@@ -65,29 +65,42 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
                                          std::optional<std::uint8_t> lane) {
   CHECK(fabric_.chooses(), "ways to choose from where no switch chooses");
   const std::uint32_t id = add_connection(paths.front(), lane);
-  if (paths.size() == 1) {
-    return id;
+  if (paths.size() > 1 || fabric_.options().convergence) {  // It may have several later on.
+    add_ways(id, targets_.path(id, senders_.end(id).path), paths.subspan(1));
+    senders_.spread(id);
   }
-  PacketFans::Ways ways{.firsts = {senders_.end(id).path}, .hops = senders_.end(id).hops};
-  const std::uint32_t last = ways.hops - 1;
+  return id;
+}
+
+void PacketEngine::reroute_ways(std::uint32_t id, Picoseconds time,
+                                std::span<const std::vector<LinkId>> ways) {
+  CHECK(targets_.has_ways(id), "other ways of a connection that switches do not send on");
+  reroute(id, time, ways.front());
+  add_ways(id, fabric_.routes().of(id).back().path, ways.subspan(1));
+}
+
+// Adds ways beside that of `path`, which the connection has already.
+void PacketEngine::add_ways(std::uint32_t id, const PacketPath& path,
+                            std::span<const std::vector<LinkId>> others) {
+  PacketFans::Ways ways{.firsts = {path.first}, .hops = path.hops};
   Picoseconds min = kNeverTime;
-  for (const std::vector<LinkId>& path : paths.subspan(1)) {
-    CHECK(path.size() == ways.hops, "ways of different lengths");
-    ways.firsts.push_back(static_cast<std::uint32_t>(fabric_.positions().size()));
-    min = std::min(min, fabric_.add_path(path));
+  for (const std::vector<LinkId>& other : others) {
+    CHECK(other.size() == ways.hops, "ways of different lengths");
+    const auto first = static_cast<std::uint32_t>(fabric_.positions().size());
+    ways.firsts.push_back(first);
+    min = std::min(min, fabric_.add_path(other));
     const std::vector<std::uint32_t>& positions = fabric_.positions();
-    CHECK(positions[ways.firsts.back()] == senders_.end(id).port &&
-              positions[ways.firsts.back() + last] == positions[senders_.end(id).path + last],
+    CHECK(positions[first] == senders_.end(id).port &&
+              positions[first + ways.hops - 1] == senders_.target_port(id),
           "ways that do not begin and end alike");
   }
   fabric_.add_fans(ways);
-  targets_.add_ways(id, {.first = senders_.end(id).path,
-                         .others = ways.firsts[1],
-                         .packets = std::vector<std::int64_t>(paths.size())});
-  senders_.spread(id);
+  targets_.add_ways(id, {.first = path.first,
+                         .others = ways.firsts.size() > 1 ? ways.firsts[1] : path.first,
+                         .hops = path.hops,
+                         .packets = std::vector<std::int64_t>(ways.firsts.size())});
   set_up_ports();
   shorten_window(min);
-  return id;
 }
 
 std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane) {
@@ -97,6 +110,10 @@ std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint
   const Picoseconds min = senders_.add(path, senders_.end(twin).rate);
   targets_.add(path);
   targets_.share_ways(id, twin);
+  for (const PacketRoutes::Change& change : fabric_.routes().of(twin)) {
+    fabric_.routes().add(id, change.from, change.path);
+    senders_.add_way(id, change.path);
+  }
   if (targets_.has_ways(id)) {
     senders_.spread(id);
   }
@@ -156,42 +173,54 @@ std::uint32_t PacketWorker::choose(PacketSwitch& node, Due& due) {
 }
 
 void PacketTargets::add_ways(std::uint32_t id, AdaptiveWays ways) {
-  ends_[id].ways = static_cast<std::uint32_t>(ways_.size());
-  ways_.push_back(std::move(ways));
-  spray(id, static_cast<std::uint32_t>(sprays_.size()));
+  if (ends_[id].ways == kNoIndex) {
+    ends_[id].ways = static_cast<std::uint32_t>(ways_.size());
+    ways_.emplace_back();
+    spray(id, static_cast<std::uint32_t>(sprays_.size()));
+  }
+  ways_[ends_[id].ways].push_back(std::move(ways));
 }
 
 void PacketTargets::share_ways(std::uint32_t id, std::uint32_t twin) {
-  if (ends_[twin].ways != kNoIndex) {
-    AdaptiveWays ways = ways_[ends_[twin].ways];
+  if (ends_[twin].ways == kNoIndex) {
+    return;
+  }
+  const std::vector<AdaptiveWays> all = ways_[ends_[twin].ways];
+  for (AdaptiveWays ways : all) {
     std::ranges::fill(ways.packets, 0);
     add_ways(id, std::move(ways));
   }
 }
 
-// Counts by which of its ways the packet, which is at the end of it, has come.
+// Counts by which of its ways the packet, which is at the end of it, has come. Positions of later
+// ways are behind those of earlier ones.
 void PacketTargets::count_way(const ReceivingEnd& end, const Packet& packet) {
-  AdaptiveWays& ways = ways_[end.ways];
-  const std::uint32_t first = packet.position - end.hops;
-  ++ways.packets[first == ways.first ? 0 : 1 + (first - ways.others) / end.hops];
+  auto ways = ways_[end.ways].rbegin();
+  while (ways->first >= packet.position) {
+    ++ways;
+  }
+  const std::uint32_t first = packet.position - ways->hops;
+  ++ways->packets[first == ways->first ? 0 : 1 + (first - ways->others) / ways->hops];
 }
 
 void PacketTargets::add_payload(std::uint32_t id, std::int64_t sent,
                                 std::vector<std::int64_t>& bytes) const {
-  const ReceivingEnd& end = ends_[id];
-  const AdaptiveWays& ways = ways_[end.ways];
-  const std::int64_t all =
-      std::accumulate(ways.packets.begin(), ways.packets.end(), std::int64_t{0});
+  std::int64_t all = 0;
+  for (const AdaptiveWays& ways : ways_[ends_[id].ways]) {
+    all = std::accumulate(ways.packets.begin(), ways.packets.end(), all);
+  }
   std::int64_t before = 0;
   std::int64_t given = 0;
-  for (std::uint32_t way = 0; way < ways.packets.size() && all > 0; ++way) {
-    before += ways.packets[way];
-    const std::int64_t up_to = sent / all * before + sent % all * before / all;
-    const std::int64_t share = up_to - given;
-    given = up_to;
-    const std::uint32_t first = way == 0 ? ways.first : ways.others + (way - 1) * end.hops;
-    for (std::uint32_t hop = 0; hop < end.hops; ++hop) {
-      bytes[fabric_.positions()[first + hop]] += share;
+  for (const AdaptiveWays& ways : ways_[ends_[id].ways]) {
+    for (std::uint32_t way = 0; way < ways.packets.size() && all > 0; ++way) {
+      before += ways.packets[way];
+      const std::int64_t up_to = sent / all * before + sent % all * before / all;
+      const std::int64_t share = up_to - given;
+      given = up_to;
+      const std::uint32_t first = way == 0 ? ways.first : ways.others + (way - 1) * ways.hops;
+      for (std::uint32_t hop = 0; hop < ways.hops; ++hop) {
+        bytes[fabric_.positions()[first + hop]] += share;
+      }
     }
   }
 }

@@ -13,9 +13,11 @@
 namespace trainyard {
 namespace {
 
-// Returns the packet that a port gets when credits for so many bytes are back.
-Packet credit_of(std::int64_t bytes) {
-  return {.wire = static_cast<std::uint16_t>(bytes), .flags = Packet::kPause | Packet::kCredit};
+// Returns the packet that a port gets when credits are back.
+Packet credit_of(const LinkCredits::Return& back) {
+  return {.sequence = back.lane,
+          .wire = static_cast<std::uint16_t>(back.bytes),
+          .flags = Packet::kPause | Packet::kCredit};
 }
 
 }  // namespace
@@ -45,7 +47,8 @@ void PacketFabric::set_up_credits(Port& port, const Link& link) {
                                                            Bytes(sizes_.largest));
   }
   port.credits = static_cast<std::uint32_t>(credits_.size());
-  credits_.push_back({.open = buffer, .flight = link.spec.latency.picoseconds()});
+  credits_.push_back({.flight = link.spec.latency.picoseconds()});
+  credits_.back().open.fill(buffer);
 }
 
 // The least time from when a packet begins at port `index` to when `before`, by which it came, may
@@ -58,8 +61,8 @@ Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t i
          credits_[ports_[before].credits].flight;
 }
 
-// A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
-// own, whose buffers are never full.
+// A packet begins at the port, whose last byte leaves at `end`. Control packets have a lane of
+// their own, whose buffers are never full.
 void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end,
                                bool is_lost) {
   if (packet.has(Packet::kControl)) {
@@ -67,16 +70,19 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, P
   }
   if (index != senders_.end(packet.connection).port) {
     const std::uint32_t before = positions_[packet.position - 1];
-    if (ports_[before].credits != kNoIndex) {
-      const Picoseconds time = end + credits_[ports_[before].credits].flight;
-      DCHECK(time >= end_time_, "credits come back in the window in which they were given");
-      if (ports_[before].part == part_) {
-        give_credits(before, time, packet.wire);
+    const Port& far = ports_[before];
+    if (far.credits != kNoIndex) {
+      const LinkCredits::Return back{.time = end + credits_[far.credits].flight,
+                                     .bytes = packet.wire,
+                                     .lane = fabric_.lane_at(far, packet.connection)};
+      DCHECK(back.time >= end_time_, "credits come back in the window in which they were given");
+      if (far.part == part_) {
+        give_credits(before, back);
       } else {
-        cross(ports_[before].part, {.time = time,
-                                    .packet = credit_of(packet.wire),
-                                    .by = by_link(ports_[before].link, DueKind::Credit),
-                                    .next = before});
+        cross(far.part, {.time = back.time,
+                         .packet = credit_of(back),
+                         .by = by_link(far.link, DueKind::Credit),
+                         .next = before});
       }
     }
   }
@@ -84,24 +90,30 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, P
     return;
   }
   LinkCredits& credits = credits_[port.credits];
-  credits.open -= packet.wire;
-  if (credits.open < sizes_.largest) {
+  const std::uint32_t lane = fabric_.lane_at(port, packet.connection);
+  credits.open[lane] -= packet.wire;
+  if (credits.open[lane] < sizes_.largest) {
+    const bool was_starved = (port.stops & Port::kStarved) != 0;
+    credits.starved_since = was_starved ? credits.starved_since : end;
     port.stops |= Port::kStarved;
-    credits.starved_since = end;
+    if (port.lanes != kNoIndex) {
+      lanes_[port.lanes].starved |= static_cast<std::uint8_t>(1U << lane);
+    }
   }
   // The target takes everything at once, and what is lost is made up for: updates say what was
   // sent.
   if (packet.left == 1 || is_lost) {
-    give_credits(index, end + port.end_delay + credits.flight, packet.wire);
+    give_credits(
+        index, {.time = end + port.end_delay + credits.flight, .bytes = packet.wire, .lane = lane});
   }
 }
 
-void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
+void PacketWorker::give_credits(std::uint32_t index, const LinkCredits::Return& back) {
   Port& port = ports_[index];
   std::vector<LinkCredits::Return>& returns = credits_[port.credits].returns;
-  returns.push_back({.time = time, .bytes = bytes});
+  returns.push_back(back);
   std::push_heap(returns.begin(), returns.end(), std::greater<>());
-  add_port_to_calendar(port, index, time);
+  add_port_to_calendar(port, index, back.time);
 }
 
 // Credits that come back in this window are among what the port gets.
@@ -111,7 +123,7 @@ void PacketWorker::pull_credits(std::uint32_t index) {
   std::vector<LinkCredits::Return>& returns = credits_[port.credits].returns;
   while (!returns.empty() && returns.front().time < end_time_) {
     const LinkCredits::Return& back = returns.front();
-    get({.time = back.time, .packet = credit_of(back.bytes), .by = by, .next = index});
+    get({.time = back.time, .packet = credit_of(back), .by = by, .next = index});
     std::pop_heap(returns.begin(), returns.end(), std::greater<>());
     returns.pop_back();
   }
@@ -119,11 +131,20 @@ void PacketWorker::pull_credits(std::uint32_t index) {
 
 void PacketWorker::take_credits(Port& port, const Due& due) {
   LinkCredits& credits = credits_[port.credits];
-  credits.open += due.packet.wire;
-  if ((port.stops & Port::kStarved) != 0 && credits.open >= sizes_.largest) {
-    port.stops &= static_cast<std::uint8_t>(~Port::kStarved);
-    credits.starved_time += std::max<Picoseconds>(0, due.time - credits.starved_since);
+  const std::uint32_t lane = due.packet.sequence;
+  credits.open[lane] += due.packet.wire;
+  if ((port.stops & Port::kStarved) == 0 || credits.open[lane] < sizes_.largest) {
+    return;
   }
+  if (port.lanes != kNoIndex) {
+    std::uint8_t& starved = lanes_[port.lanes].starved;
+    starved &= static_cast<std::uint8_t>(~(1U << lane));
+    if (starved != 0) {
+      return;
+    }
+  }
+  port.stops &= static_cast<std::uint8_t>(~Port::kStarved);
+  credits.starved_time += std::max<Picoseconds>(0, due.time - credits.starved_since);
 }
 
 }  // namespace trainyard

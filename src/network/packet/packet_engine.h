@@ -76,6 +76,10 @@ class PacketEngine {
   // credit. Times of one connection rise, and must not be before the end of the last window. Only
   // where packets are sent again: others would be overtaken.
   void reroute(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path);
+  // The same with as many paths as switches have to choose from, for a connection that
+  // add_adaptive() gave, where the options have a convergence. They have as many links each.
+  void reroute_ways(std::uint32_t connection, Picoseconds time,
+                    std::span<const std::vector<LinkId>> ways);
   // No packet of a connection with alternatives begins by this one of its paths from `time` on. One
   // path must be left. Only where packets are sent again.
   void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path) {
@@ -174,6 +178,9 @@ class PacketEngine {
   void set_up_ports();
   void shorten_window(Picoseconds lookahead);
   void collect(std::vector<Completion>& completions);
+  // packet_adaptive.cpp
+  void add_ways(std::uint32_t connection, const PacketPath& path,
+                std::span<const std::vector<LinkId>> others);
   // packet_faults.cpp
   void watch_link(LinkId link);
   void set_up_losses(LinkId link);

@@ -254,8 +254,9 @@ void PacketExchange::put_port(std::uint32_t index, Parcel& parcel) const {
   }
   const LaneQueues& queues = fabric_.lanes()[port.lanes];
   parcel.put(queues.paused);
+  parcel.put(queues.starved);
   for (std::uint32_t lane = 0; lane < queues.lanes.size(); ++lane) {
-    put_queue(queues.lanes.at(lane).queue, queues.is_paused(lane), parcel);
+    put_queue(queues.lanes.at(lane).queue, queues.is_stopped(lane), parcel);
   }
 }
 
@@ -283,6 +284,7 @@ void PacketExchange::get_port(std::uint32_t index, Parcel& parcel) {
   }
   LaneQueues& queues = fabric_.lanes()[port.lanes];
   queues.paused = parcel.get<std::uint8_t>();
+  queues.starved = parcel.get<std::uint8_t>();
   for (LaneQueues::Lane& lane : queues.lanes) {
     get_queue(lane.queue, parcel);
   }
@@ -332,7 +334,9 @@ void PacketTargets::put_results(std::uint32_t id, Parcel& parcel) const {
   const ReceivingEnd& end = ends_[id];
   parcel.put(end.cnps);
   if (end.ways != kNoIndex) {
-    parcel.put_list(ways_[end.ways].packets);
+    for (const AdaptiveWays& ways : ways_[end.ways]) {
+      parcel.put_list(ways.packets);
+    }
   }
 }
 
@@ -340,7 +344,9 @@ void PacketTargets::get_results(std::uint32_t id, Parcel& parcel) {
   ReceivingEnd& end = ends_[id];
   end.cnps = parcel.get<std::uint32_t>();
   if (end.ways != kNoIndex) {
-    parcel.get_list(ways_[end.ways].packets);
+    for (AdaptiveWays& ways : ways_[end.ways]) {
+      parcel.get_list(ways.packets);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -41,17 +42,20 @@ struct PacketSizes {
 // Credits of a link: its sender begins a data packet only while the buffer at the far end has room
 // for the largest one. A packet takes its bytes of the buffer when it begins on the link and gives
 // them back when its last byte has left the far end; the sender knows that after the latency of the
-// link. docs/models/packet.md says what is left out.
+// link. Each lane of a port with lanes has a buffer of its own, others have the first one.
+// docs/models/packet.md says what is left out.
 struct LinkCredits {
   struct Return {
     Picoseconds time = 0;  // When the sender knows.
     std::int64_t bytes = 0;
+    std::uint32_t lane = 0;
     friend auto operator<=>(const Return&, const Return&) = default;
   };
 
-  std::int64_t open = 0;  // Bytes on the line that may still be sent.
+  // Bytes on the line that may still be sent, by lane.
+  std::array<std::int64_t, LaneOptions::kLanes> open{};
   Picoseconds flight = 0;
-  Picoseconds starved_since = 0;
+  Picoseconds starved_since = 0;  // Since then some lane has no room.
   Picoseconds starved_time = 0;
   std::vector<Return> returns = {};  // On their way; a heap, the earliest first.
 };
@@ -107,6 +111,10 @@ class PacketFabric {
   [[nodiscard]] const std::vector<LaneQueues>& lanes() const { return lanes_; }
   [[nodiscard]] std::uint32_t lane_of(std::uint32_t connection) const {
     return options_.lanes ? lane_of_[connection] : 0;
+  }
+  // The lane of a connection at this port: its buffer where there are credits.
+  [[nodiscard]] std::uint32_t lane_at(const Port& port, std::uint32_t connection) const {
+    return port.lanes == kNoIndex ? 0 : lane_of(connection);
   }
   // Sets the lane of the next connection.
   void add_lane(std::optional<std::uint8_t> lane) {

@@ -10,7 +10,6 @@ namespace trainyard {
 void PacketEngine::fail_link(LinkId link, Picoseconds time) {
   CHECK(windows_ == 0, "a link that fails without notice");
   CHECK(time >= 0, "a link that fails before the run");
-  CHECK(!fabric_.chooses(), "a link that fails where switches choose ports");
   fabric_.losses().fail(link, time);
   watch_link(link);
   if (const auto back = opposite_link(fabric_.topology(), link)) {

@@ -30,7 +30,7 @@ Picoseconds PacketWorker::next_lane_start(const Port& port) const {
   Picoseconds earliest = kNeverTime;
   for (std::uint32_t number = 0; number < LaneOptions::kLanes; ++number) {
     const LaneQueues::Lane& lane = queues.lanes[number];
-    if (queues.is_paused(number)) {
+    if (queues.is_stopped(number)) {
       continue;
     }
     if (!lane.queue.empty()) {
@@ -50,7 +50,7 @@ std::uint8_t PacketWorker::ready_lanes(const Port& port, Picoseconds start) {
   for (std::uint32_t number = 0; number < LaneOptions::kLanes; ++number) {
     const LaneQueues::Lane& lane = queues.lanes[number];
     const bool has_any = !lane.queue.empty() || has_own(lane.source, start);
-    ready |= !queues.is_paused(number) && has_any ? 1U << number : 0U;
+    ready |= !queues.is_stopped(number) && has_any ? 1U << number : 0U;
   }
   return static_cast<std::uint8_t>(ready);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of data on the links of the fabric. Each port has a queue for each class, PFC stops each
-// class alone, and a scheduler says whose packet goes next (hw/switch/priority_scheduler.h).
+// Classes of data on the links of the fabric. Each port has a queue for each class, PFC or a lack
+// of credits stops each class alone, and a scheduler says whose packet goes next
+// (hw/switch/priority_scheduler.h).
 #pragma once
 
 #include <array>
@@ -23,9 +24,12 @@ struct LaneQueues {
   PriorityScheduler scheduler;
   std::array<Lane, LaneOptions::kLanes> lanes{};
   std::uint8_t paused = 0;   // Bit i: PFC has stopped lane i.
+  std::uint8_t starved = 0;  // Bit i: lane i has no credits for the largest packet.
   std::uint8_t leaving = 0;  // The lane of Port::leaving.
 
-  [[nodiscard]] bool is_paused(std::uint32_t lane) const { return (paused >> lane & 1U) != 0; }
+  [[nodiscard]] bool is_stopped(std::uint32_t lane) const {
+    return ((paused | starved) >> lane & 1U) != 0;
+  }
 };
 
 }  // namespace trainyard

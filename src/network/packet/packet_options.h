@@ -113,9 +113,9 @@ struct PacketOptions {
   // MiB, or four times what its ports reserve where that is more; without PFC queues have no limit.
   Bytes buffer{};
   // Credits from hop to hop: a link's sender sends no more than its far end has room for. The
-  // credits of each link of the fabric, as InfiniBand has them (0: none; not with PFC), and of each
-  // one inside servers, where it comes on top of what keeps the link busy (0: adapters take
-  // everything).
+  // credits of each link of the fabric, as InfiniBand has them (0: none; not with PFC), with
+  // `lanes` of each lane, and of each one inside servers, where it comes on top of what keeps the
+  // link busy (0: adapters take everything).
   Bytes fabric_credits{};
   Bytes server_credits{};
   // Threshold of an ingress group with PFC: 2^this of what is free; and without PFC of an egress

@@ -238,7 +238,8 @@ std::vector<LinkId> PacketEngine::deadlock() const {
   DependencyGraph graph(static_cast<std::uint32_t>(ports.size()), LaneOptions::kLanes);
   const auto is_stopped = [&](std::uint32_t index, std::uint32_t lane) {
     const Port& port = ports[index];
-    return port.lanes == kNoIndex ? port.is_stopped() : fabric_.lanes()[port.lanes].is_paused(lane);
+    return port.lanes == kNoIndex ? port.is_stopped()
+                                  : fabric_.lanes()[port.lanes].is_stopped(lane);
   };
   const auto vertex = [&](std::uint32_t index, std::uint32_t lane) {
     return graph.buffer(LinkId(index), ports[index].lanes == kNoIndex ? 0 : static_cast<int>(lane));

@@ -200,10 +200,12 @@ struct PacketAnswers {
 };
 
 // The ways of a connection whose packets switches send on (network/packet/packet_adaptive.h): paths
-// of equal length, the first at a position of its own, the others one after the other.
+// of equal length, the first at a position of its own, the others one after the other. A connection
+// that takes others from some time on has several of these.
 struct AdaptiveWays {
   std::uint32_t first = 0;
   std::uint32_t others = 0;
+  std::uint32_t hops = 0;
   std::vector<std::int64_t> packets;  // Packets that came by each path.
 };
 
@@ -216,7 +218,8 @@ class PacketTargets {
   void add(const PacketPath& path);
   // It has several paths: what comes out of order waits.
   void spray(std::uint32_t connection, std::uint32_t number);
-  // packet_adaptive.cpp. Switches send its packets by these, or by those of another connection.
+  // packet_adaptive.cpp. Switches send its packets by these, of later ones from some time on, or by
+  // those of another connection.
   void add_ways(std::uint32_t connection, AdaptiveWays ways);
   void share_ways(std::uint32_t connection, std::uint32_t twin);
   [[nodiscard]] bool has_ways(std::uint32_t connection) const {
@@ -318,7 +321,7 @@ class PacketTargets {
   std::uint32_t packets_per_ack_;
   std::vector<ReceivingEnd> ends_;
   std::vector<SprayedArrivals> sprays_;
-  std::vector<AdaptiveWays> ways_;
+  std::vector<std::vector<AdaptiveWays>> ways_;
 };
 
 }  // namespace trainyard

@@ -201,7 +201,7 @@ class alignas(64) PacketWorker {
 
   // packet_credits.cpp
   void use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end, bool is_lost);
-  void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
+  void give_credits(std::uint32_t index, const LinkCredits::Return& back);
   void pull_credits(std::uint32_t index);
   void take_credits(Port& port, const Due& due);
 

@@ -201,6 +201,15 @@ TEST_CASE("a cable that fails is gone round once switches know it", "[traffic]")
           "--convergence: expected a time such as 50ms, found \"soon\"");
 }
 
+TEST_CASE("where switches choose ports a cable that fails is gone round too", "[traffic]") {
+  const std::string text = run_traffic({"permutation", "--fidelity", "packet", "--nodes", "16",
+                                        "--set", "fabric.routing=adaptive", "--set-traffic",
+                                        "groups.0.size=1 MB", "--retransmission", "selective",
+                                        "--fail", "leaf0,spine0@20us", "--convergence", "50us"});
+  REQUIRE(text.find(" on failed links), ") != std::string::npos);
+  REQUIRE(text.find("not complete") == std::string::npos);
+}
+
 TEST_CASE("with packets an incast stops senders, marks, and counts at every port", "[traffic]") {
   const ScratchFolder folder;
   const std::filesystem::path counters = folder.path() / "counters.csv";

@@ -98,6 +98,13 @@ TEST_CASE("a note says that virtual channels are left out where links can be sto
   REQUIRE(notes_with({"--pfc", "off"}).size() == 1);
 }
 
+TEST_CASE("with classes of data credits are for a link and class", "[cli]") {
+  const PacketRequest request = read_options({"--transport", "classes", "--credits", "128K"});
+  REQUIRE(request.options.lanes);
+  REQUIRE(!request.options.pfc);
+  REQUIRE(describe(request).find("credits for 128KiB a link and class") != std::string::npos);
+}
+
 TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
   REQUIRE(!read_options({}).has_files());
   REQUIRE(!read_options({}).options.queue_times);

@@ -44,6 +44,7 @@ LaneOptions random_classes(RandomStream& random) {
 TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
   std::uint64_t pauses = 0;
   std::uint64_t drops = 0;
+  SimTime starved;
   for (std::uint64_t seed = 0; seed < cases(100); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "lanes");
@@ -60,6 +61,9 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     options.buffer = Bytes(static_cast<std::int64_t>(100'000 + random.below(200'000)));
     if (!options.pfc && random.below(2) == 0) {
       options.buffer = Bytes(0);
+      if (random.below(2) == 0) {
+        options.fabric_credits = Bytes(static_cast<std::int64_t>(5000 + random.below(60'000)));
+      }
     }
     make_room(fabric, paths, options);
     const NaiveLanesRun naive =
@@ -71,6 +75,7 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     REQUIRE(run.stats.drops == naive.drops);
     pauses += naive.pauses;
     drops += naive.drops;
+    starved += run.starved;
     options.always_exact = true;
     options.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
     const TracedRun again = run_on_paths(fabric, traffic, paths, lanes, options);
@@ -84,6 +89,7 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
   }
   REQUIRE(pauses > 0);
   REQUIRE(drops > 0);
+  REQUIRE((kIsSanitized || starved > SimTime()));
 }
 
 TEST_CASE("with one lane in use nothing is different from having none") {
@@ -101,6 +107,10 @@ TEST_CASE("with one lane in use nothing is different from having none") {
       options.pfc = false;
       options.retransmission = Retransmission::GoBackN;
       options.retry.timeout = 100_us;
+      if (random.below(2) == 0) {
+        options.fabric_credits = Bytes(static_cast<std::int64_t>(6000 + random.below(60'000)));
+        options.buffer = Bytes(0);
+      }
     }
     const auto lane = static_cast<std::uint8_t>(random.below(8));
     const std::vector<std::uint8_t> lanes(paths.size(), lane);
@@ -117,6 +127,7 @@ TEST_CASE("with one lane in use nothing is different from having none") {
     REQUIRE(run.stats.paused_time == plain.stats.paused_time);
     REQUIRE(run.stats.drops == plain.stats.drops);
     REQUIRE(run.stats.max_queued == plain.stats.max_queued);
+    REQUIRE(run.starved == plain.starved);
   }
 }
 
@@ -178,6 +189,64 @@ TEST_CASE("a pause of one class leaves the others alone") {
   REQUIRE(*apart.arrivals[5] < alone);
 }
 
+TEST_CASE("with room for k packets in each class, flows of two classes send k each in a round") {
+  // As packet_credits_test.cpp has it for one flow: the time of a round is that of a packet on both
+  // links and of the latency there and back.
+  constexpr std::int64_t kPackets = 1000;
+  const SimTime full = transfer_time(4178_B, kLanesLink.bandwidth);
+  const SimTime round = full * 2 + kLanesLink.latency * 2;
+  const TestFabric fabric = one_switch(2, kLanesLink);
+  const Traffic traffic{.connections = {{.source = 0, .target = 1}, {.source = 0, .target = 1}},
+                        .messages = {{.connection = 0, .time = {}, .size = 4096_B * kPackets},
+                                     {.connection = 1, .time = {}, .size = 4096_B * kPackets}}};
+  PacketOptions options = line_options();
+  options.lanes = LaneOptions{};
+  for (const std::int64_t room : {1, 2, 3}) {
+    INFO("room=" << room);
+    REQUIRE(full * (2 * room) < round);
+    options.fabric_credits = 4178_B * room;
+    const auto last_of = [&](const std::vector<std::uint8_t>& lanes) {
+      const TracedRun run =
+          run_on_paths(fabric, traffic, paths_of(fabric, traffic), lanes, options);
+      return std::max(*run.arrivals[0], *run.arrivals[1]);
+    };
+    // Each round begins with the first credits: at most one packet of the other class is before.
+    const SimTime rounds = round * ((kPackets - 1) / room);
+    REQUIRE(last_of({2, 5}) >= rounds);
+    REQUIRE(last_of({2, 5}) <= rounds + round * 2);
+    REQUIRE(last_of({2, 2}) >= rounds * 2);
+  }
+}
+
+TEST_CASE("credits of one class leave the others alone") {
+  // As with the pauses above: all hosts of one leaf share a trunk, and all but one send into an
+  // incast, whose packets fill the buffer behind the trunk.
+  const LinkSpec trunk = fabric_link(gigabits_per_second(400), 1_us);
+  const TestFabric fabric =
+      clos({.leaves = 2, .hosts_per_leaf = 4, .spines = 1}, kLanesLink, trunk);
+  Traffic traffic;
+  for (const auto& [source, target] : {std::pair{0U, 4U}, {1U, 4U}, {2U, 4U}, {3U, 7U}}) {
+    traffic.messages.push_back(
+        {.connection = static_cast<std::uint32_t>(traffic.connections.size()),
+         .time = {},
+         .size = 4096_B * 2000});
+    traffic.connections.push_back({.source = source, .target = target});
+  }
+  PacketOptions options = line_options();
+  options.lanes = LaneOptions{};
+  options.fabric_credits = 131'072_B;  // What InfiniBand opens at most.
+  const auto& paths = paths_of(fabric, traffic);
+  const SimTime alone = transfer_time(4178_B * 2000, kLanesLink.bandwidth) + 10_us;
+  const TracedRun victim = run_on_paths(fabric, traffic, paths, {3, 3, 3, 3}, options);
+  const TracedRun apart = run_on_paths(fabric, traffic, paths, {3, 3, 3, 4}, options);
+  REQUIRE(*victim.arrivals[3] > alone * 2);
+  REQUIRE(*apart.arrivals[3] < alone);
+  for (const TracedRun* run : {&victim, &apart}) {  // The last link is busy either way.
+    REQUIRE(std::max({*run->arrivals[0], *run->arrivals[1], *run->arrivals[2]}) < alone * 3);
+    REQUIRE(run->stats.drops == 0);
+  }
+}
+
 TEST_CASE("PFC spares a lossless class where another one loses packets") {
   PacketOptions options = lossless_options(2'000'000_B);
   options.lanes = LaneOptions{.lossless = 0b1000};
@@ -194,9 +263,6 @@ TEST_CASE("lanes that make no sense are refused") {
   const TestFabric fabric = one_switch(2, kLanesLink);
   PacketOptions options = line_options();
   options.lanes = LaneOptions{};
-  options.fabric_credits = 100'000_B;
-  REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);
-  options.fabric_credits = Bytes(0);
   options.lanes->weights[2] = 0;
   REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);
 }
