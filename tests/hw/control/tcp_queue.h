@@ -131,8 +131,8 @@ class TcpQueue {
   }
 
   void post(Flow& flow) {
-    flow.next = now_ + transfer_time(setup_.port.packet,
-                                     Control::rate(flow.sender, now_, setup_.port));
+    flow.next =
+        now_ + transfer_time(setup_.port.packet, Control::rate(flow.sender, now_, setup_.port));
     flow.heard = flow.under_way == 0 ? now_ : flow.heard;
     ++flow.under_way;
     const std::int64_t number = flow.sent++;
