@@ -3,10 +3,12 @@
 // 40 ms, with hosts that are ten times as fast.
 #include "support/catch.h"
 
+#include <cstddef>
+
 #include "hw/control/bbr.h"
 #include "hw/control/cubic.h"
 #include "hw/control/reno.h"
-#include "hw/control/tcp_queue.h"
+#include "support/tcp_queue.h"
 
 namespace trainyard {
 namespace {
@@ -31,7 +33,7 @@ void require_use(std::size_t flows, double fairness) {
   TcpQueue<Control> queue(setup_of<Control>(flows));
   queue.run(2_s);
   queue.restart();
-  queue.run(6_s);
+  queue.run(4_s);
   INFO(Control::kName << ", " << flows << " flows: " << queue.utilisation() << " of the line, Jain "
                       << queue.fairness());
   REQUIRE(queue.utilisation() > 0.97);
@@ -49,7 +51,7 @@ TEST_CASE("one flow of Reno, CUBIC or BBR fills a line with a queue of line rate
 
 TEST_CASE("BBR finds the rate of the bottleneck and the idle round trip", "[transport]") {
   TcpQueue<BbrControl> queue(setup_of<BbrControl>(1));
-  queue.run(5_s);
+  queue.run(4_s);
   const Bbr& flow = queue.sender(0);
   REQUIRE(flow.mode() == BbrMode::ProbeBandwidth);
   REQUIRE(flow.bandwidth() * 8e12 == Approx(12'304'000.0).epsilon(0.03));
@@ -58,8 +60,12 @@ TEST_CASE("BBR finds the rate of the bottleneck and the idle round trip", "[tran
   REQUIRE(flow.window() < kPort.packet * 94);
 }
 
-TEST_CASE("two flows of BBR share a line", "[transport]") {
-  require_use<BbrControl>(2, 0.98);
+TEST_CASE("two and eight flows of Reno or CUBIC share a line, and two of BBR", "[transport]") {
+  for (const std::size_t flows : {2U, 8U}) {
+    require_use<RenoControl>(flows, 0.95);
+    require_use<CubicControl>(flows, 0.93);
+  }
+  require_use<BbrControl>(2, 0.95);
 }
 
 }  // namespace trainyard
