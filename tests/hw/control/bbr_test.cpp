@@ -51,7 +51,7 @@ TEST_CASE("one flow of Reno, CUBIC or BBR fills a line with a queue of line rate
 
 TEST_CASE("BBR finds the rate of the bottleneck and the idle round trip", "[transport]") {
   TcpQueue<BbrControl> queue(setup_of<BbrControl>(1));
-  queue.run(4_s);
+  queue.run(3_s);
   const Bbr& flow = queue.sender(0);
   REQUIRE(flow.mode() == BbrMode::ProbeBandwidth);
   REQUIRE(flow.bandwidth() * 8e12 == Approx(12'304'000.0).epsilon(0.03));
