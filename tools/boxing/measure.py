@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import stat
 import subprocess
 import sys
@@ -47,6 +48,45 @@ def transfers(box, sources, target, size):
     for server in servers:
         server.wait(timeout=30)
     return rows
+
+
+def sample_of(text):
+    """The window in packets, the round trip in milliseconds, the threshold of slow start in packets and
+    the packets sent again so far, as `ss -tin` states them; None before a connection has them. Without
+    a threshold the field is empty."""
+    found = {key: re.search(rf"\b{pattern}", text) for key, pattern in (
+        ("cwnd", r"cwnd:(\d+)"), ("rtt", r"(?<!min)rtt:([0-9.]+)/"), ("ssthresh", r"ssthresh:(\d+)"),
+        ("retrans", r"retrans:\d+/(\d+)"))}
+    if found["cwnd"] is None or found["rtt"] is None:
+        return None
+    return (int(found["cwnd"][1]), float(found["rtt"][1]),
+            int(found["ssthresh"][1]) if found["ssthresh"] else "",
+            int(found["retrans"][1]) if found["retrans"] else 0)
+
+
+def windows(box, source, target, size, every=0.01):
+    """Samples of one transfer of `size` bytes, one each `every` seconds or as fast as `ss` answers:
+    seconds from its start to the answer, and what sample_of has."""
+    with subprocess.Popen(box.command(target, "iperf3", "--server", "--one-off"),
+                          stdout=subprocess.DEVNULL) as server:
+        time.sleep(0.3)
+        start = time.monotonic()
+        samples = []
+        with subprocess.Popen(
+                box.command(source, "iperf3", "--client", box.address(target), "--bytes", str(size)),
+                stdout=subprocess.DEVNULL) as client:
+            while client.poll() is None:
+                now = time.monotonic() - start
+                # iperf3's control connection comes first; the one that sends has the largest window.
+                lines = run_on(box, source, "ss", "-tinH", "dport", "=", ":5201").split("ESTAB")
+                found = [sample for sample in map(sample_of, lines) if sample is not None]
+                if len(found) > 1:
+                    samples.append((time.monotonic() - start, *max(found)))
+                time.sleep(max(0.0, start + now + every - time.monotonic()))
+        server.wait(timeout=30)
+    if not samples:
+        raise BadInput(f"cwnd: expected samples of the transfer from {source} to {target}, found none")
+    return samples
 
 
 def rounds_of_server(box, hosts, size, rounds):

@@ -17,14 +17,15 @@ from plotting.parser import OneLineParser, run
 
 from .box import Box, Impairment, NotAllowed
 from .graph import read_graph
-from .measure import OPERATIONS, collectives, rounds_of_server, text_of_table, transfers
+from .measure import (OPERATIONS, collectives, rounds_of_server, text_of_table, transfers,
+                      windows)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # As ctest and automake have it.
 INTERRUPTED = 130  # As shells have it.
 MOST_SHARE = 0.25
 PROBE_BYTES = 200_000_000
-NEEDED = ("ip", "tc", "unshare", "iperf3", "mpirun", "sysctl")
+NEEDED = ("ip", "ss", "tc", "unshare", "iperf3", "mpirun", "sysctl")
 
 
 def parser():
@@ -33,7 +34,8 @@ def parser():
         description="Runs real programs on a cluster file in network namespaces, as root.")
     add = result.add_argument
     add("cluster", metavar="CLUSTER.yaml", help="a tree of hosts with one NIC each, and switches")
-    add("--measure", choices=("transfers", "incast", "parameter_server", *OPERATIONS), required=True)
+    add("--measure", choices=("transfers", "incast", "parameter_server", "cwnd", *OPERATIONS),
+        required=True)
     add("--algorithm", type=int, metavar="N",
         help="Open MPI's number of an algorithm, instead of its rules' choice (all_reduce: 4 is ring)")
     add("--hosts", type=int, help="how many take part (default: all)")
@@ -123,7 +125,19 @@ def measure_server(box, hosts, arguments, sizes):
     return "\n".join(lines) + "\n"
 
 
+def measure_windows(box, hosts, arguments, sizes):
+    lines = ["control,run,bytes,seconds,cwnd,rtt_ms,ssthresh,retrans"]
+    for size in sizes:
+        for number in range(arguments.repeat):
+            for seconds, *sample in windows(box, hosts[0], hosts[1], size):
+                fields = ",".join(str(field) for field in sample)
+                lines.append(f"{arguments.control},{number},{size},{seconds:.3f},{fields}")
+    return "\n".join(lines) + "\n"
+
+
 def measure(box, hosts, arguments, sizes, priority):
+    if arguments.measure == "cwnd":
+        return measure_windows(box, hosts, arguments, sizes)
     if arguments.measure == "parameter_server":
         return measure_server(box, hosts, arguments, sizes)
     if arguments.measure not in OPERATIONS:

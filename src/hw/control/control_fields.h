@@ -16,6 +16,7 @@ inline constexpr Cited kShare{Number{0.0, 1.0}};
 inline constexpr Cited kFactor{Number{0.0, kMany}};
 inline constexpr Cited kSomeFactor{Number{1e-3, kMany}};
 inline constexpr Cited kCount{Whole{1, kMany}};
+inline constexpr Cited kPackets{Number{1.0, 1e6}};
 inline constexpr Cited kFlag{Flag{}};
 inline constexpr Cited kTime{Duration{}};
 inline constexpr Cited kSomeTime{SomeTime{}};

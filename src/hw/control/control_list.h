@@ -10,12 +10,15 @@
 #include <utility>
 #include <variant>
 
+#include "hw/control/bbr.h"
+#include "hw/control/cubic.h"
 #include "hw/control/dcqcn.h"
 #include "hw/control/dctcp.h"
 #include "hw/control/hpcc.h"
 #include "hw/control/no_control.h"
 #include "hw/control/nscc.h"
 #include "hw/control/receiver_credit.h"
+#include "hw/control/reno.h"
 #include "hw/control/swift.h"
 #include "hw/control/timely.h"
 
@@ -46,8 +49,9 @@ struct ControlTable : ControlEntry<Rows>... {
   }
 };
 
-using ControlList = ControlTable<NoControl, DcqcnControl, HpccControl, SwiftControl, TimelyControl,
-                                 DctcpControl, CreditControl, NsccControl>;
+using ControlList =
+    ControlTable<NoControl, DcqcnControl, HpccControl, SwiftControl, TimelyControl, DctcpControl,
+                 CreditControl, NsccControl, RenoControl, CubicControl, BbrControl>;
 
 // Calls `function` with the row that the value of one of the variants above belongs to, and with
 // the value. No virtual call: compilers make it a switch over the index.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) for flows that start at full speed.
+// DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) for flows that start at full speed, or slowly.
 //
 //   each window:  alpha = (1 - g) alpha + g F,  F the share of its bytes that were marked
 //   at the first mark of a window:  W *= 1 - alpha / 2
-//   a window without marks:  W += one packet
+//   a window without marks:  W += one packet;  with slow start, up to the first mark or loss and
+//   below half of the window before a timeout:  W += what is acknowledged
 //
 // Window and alpha are real numbers.
 #pragma once
@@ -23,6 +24,8 @@ struct DctcpSettings {
   double initial_alpha = 1.0;
   Bytes packet{4096};    // The growth after a window without marks.
   Bytes first_window{};  // Also the largest: line rate x base RTT.
+  // Starts with ten packets (RFC 6928) instead, and doubles each round trip up to the first cut.
+  bool slow_start = false;
 };
 
 // `settings` must outlive it.
@@ -34,13 +37,19 @@ class Dctcp {
         alpha_(settings.initial_alpha) {
     CHECK(settings.first_window >= settings.packet && settings.packet > Bytes(0),
           "a window below one packet");
+    if (settings.slow_start) {
+      threshold_ = window_;
+      set_window(10.0 * static_cast<double>(settings.packet.count()));
+    }
   }
 
   // `size` bytes more are acknowledged, everything before `acked`; `next` is the next byte to send.
   void on_ack(std::uint64_t acked, std::uint64_t next, Bytes size, bool is_marked) {
     bytes_ += size.count();
     if (is_marked && marked_ == 0) {
-      set_window(window_ * (1.0 - alpha_ / 2.0));
+      cut(1.0 - alpha_ / 2.0);
+    } else if (window_ < threshold_ && !is_marked && !has_lost_) {
+      set_window(window_ + static_cast<double>(size.count()));
     }
     marked_ += is_marked ? size.count() : 0;
     if (acked <= window_end_) {
@@ -49,7 +58,7 @@ class Dctcp {
     const double share =
         bytes_ > 0 ? static_cast<double>(marked_) / static_cast<double>(bytes_) : 0.0;
     alpha_ = (1.0 - settings_->g) * alpha_ + settings_->g * share;
-    if (marked_ == 0 && !has_lost_) {
+    if (marked_ == 0 && !has_lost_ && window_ >= threshold_) {
       set_window(window_ + static_cast<double>(settings_->packet.count()));
     }
     bytes_ = 0;
@@ -63,15 +72,24 @@ class Dctcp {
   void on_loss() {
     if (!has_lost_) {
       has_lost_ = true;
-      set_window(window_ / 2.0);
+      cut(0.5);
     }
   }
-  void on_timeout() { set_window(0.0); }
+  void on_timeout() {
+    if (settings_->slow_start && window_ > static_cast<double>(settings_->packet.count())) {
+      threshold_ = window_ / 2.0;
+    }
+    set_window(0.0);
+  }
 
   [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }
   [[nodiscard]] double alpha() const { return alpha_; }
 
  private:
+  void cut(double share) {
+    set_window(window_ * share);
+    threshold_ = 0.0;
+  }
   void set_window(double window) {
     window_ = std::clamp(window, static_cast<double>(settings_->packet.count()),
                          static_cast<double>(settings_->first_window.count()));
@@ -80,6 +98,7 @@ class Dctcp {
   const DctcpSettings* settings_;
   double window_;
   double alpha_;
+  double threshold_ = 0.0;  // Slow start goes up to it.
   std::uint64_t window_end_ = 0;
   std::int64_t bytes_ = 0;  // The bytes acknowledged in this window.
   std::int64_t marked_ = 0;

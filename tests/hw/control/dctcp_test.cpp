@@ -66,4 +66,27 @@ TEST_CASE("the window stays between one packet and the first", "[transport]") {
   REQUIRE(dctcp.window() == Bytes(409'600));
 }
 
+TEST_CASE("with slow start a flow begins with ten packets and doubles up to the first mark",
+          "[transport]") {
+  DctcpSettings settings = of_hundred_packets();
+  settings.slow_start = true;
+  Dctcp dctcp(settings);
+  REQUIRE(dctcp.window() == Bytes(40'960));
+  std::uint64_t acked = 0;
+  const auto ack = [&](bool is_marked) {
+    acked += 4096;
+    dctcp.on_ack(acked, acked + 40'960, Bytes(4096), is_marked);
+  };
+  for (int i = 0; i < 10; ++i) {
+    ack(false);
+  }
+  REQUIRE(dctcp.window() == Bytes(81'920));
+  ack(true);
+  const Bytes cut = dctcp.window();
+  REQUIRE(cut < Bytes(81'920));
+  ack(false);
+  ack(false);
+  REQUIRE(dctcp.window() <= cut + Bytes(4096));
+}
+
 }  // namespace trainyard
