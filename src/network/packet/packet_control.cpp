@@ -169,6 +169,10 @@ std::int64_t PacketControl::settle(Sender& sender, std::uint32_t number) {
   return was_under_way ? record.wire : 0;
 }
 
+bool PacketControl::waits_for(const Sent& record) {
+  return record.is_under_way || record.is_missing;
+}
+
 void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked,
                            Picoseconds now) {
   const bool is_spread = senders_[connection].is_spread;
@@ -188,7 +192,7 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   std::int64_t size = is_known ? settle(sender, receipt.number) : 0;
   while (sender.oldest != sender.next &&
          (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 ||
-          !record_of(sender, sender.oldest).is_under_way)) {
+          !waits_for(record_of(sender, sender.oldest)))) {
     size += settle(sender, sender.oldest++);
   }
   if (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 &&
@@ -218,6 +222,14 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
        .hops = sender.hops,
        .path = way != nullptr ? std::span(path).first(way->hops) : std::span<const IntHop>(),
        .memory = way != nullptr ? &way->memory : nullptr});
+}
+
+void PacketControl::lose(std::uint32_t connection, std::uint32_t number) {
+  Sender& sender = senders_[connection];
+  if (is_under_way(sender, number)) {
+    sender.sent -= static_cast<std::uint64_t>(settle(sender, number));
+    record_of(sender, number).is_missing = true;
+  }
 }
 
 void PacketControl::go_back(std::uint32_t connection, std::uint32_t number) {

@@ -79,6 +79,8 @@ class PacketControl {
   void on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked, Picoseconds now);
   // All packets from `number` on are sent again: none of them is under way.
   void go_back(std::uint32_t connection, std::uint32_t number);
+  // This packet is known to be lost, and under way no more until it is sent again.
+  void lose(std::uint32_t connection, std::uint32_t number);
   // The packet `sequence` begins at the port that is at `position` of the path.
   void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
              const Stamp& stamp);
@@ -118,6 +120,7 @@ class PacketControl {
     std::uint16_t wire = 0;
     bool is_under_way = false;
     bool is_again = false;
+    bool is_missing = false;  // It is lost, and will be sent again.
   };
   // The path of a connection, from the port at which it begins.
   struct Way {
@@ -159,6 +162,8 @@ class PacketControl {
     return number - sender.oldest < sender.next - sender.oldest &&
            sender.flight[number & (sender.flight.size() - 1)].is_under_way;
   }
+  // Whether only an ACK of all before a later packet takes this one off the ring.
+  [[nodiscard]] static bool waits_for(const Sent& record);
   // Takes the packet out of what is under way; its bytes.
   static std::int64_t settle(Sender& sender, std::uint32_t number);
   [[nodiscard]] static Way& way_at(Sender& sender, std::uint32_t position);
