@@ -25,14 +25,16 @@ struct RetransmissionRow {
   bool takes_overtaking = true;  // Packets that overtake others do not make those count as lost.
 };
 
-inline constexpr std::array<RetransmissionRow, 4> kRetransmissions{
+// Those of RDMA, among which files and options choose. That of TCP comes with its frames.
+inline constexpr std::array<RetransmissionRow, 3> kRetransmissions{
     {{.name = "none", .sends_again = false},
      {.name = "go-back-n", .takes_overtaking = false},
-     {.name = "selective"},
-     {.name = "tcp", .takes_overtaking = false}}};
+     {.name = "selective"}}};
+inline constexpr RetransmissionRow kTcpRetransmission{.name = "tcp", .takes_overtaking = false};
 
 [[nodiscard]] constexpr const RetransmissionRow& row_of(Retransmission kind) {
-  return kRetransmissions[static_cast<std::size_t>(kind)];
+  return kind == Retransmission::Tcp ? kTcpRetransmission
+                                     : kRetransmissions[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace trainyard

@@ -177,6 +177,7 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
     const Picoseconds packet =
         transfer_time(Bytes(fabric_.sizes().full), Bandwidth(static_cast<std::int64_t>(rate)))
             .picoseconds();
+    settings = with_time_for(settings, SimTime(round_trip));
     settings.window =
         (is_spread || fabric_.options().trims ? 2 : 1) * ((round_trip + packet - 1) / packet);
   }
