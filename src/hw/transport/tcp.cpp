@@ -25,7 +25,8 @@ Psn TcpSender::next() const {
 Psn TcpSender::send(const TcpSettings& settings, SimTime now) {
   DCHECK(can_send(settings), "nothing to send");
   const Psn psn = next();
-  if (psn == next_) {
+  const bool is_new = psn == next_;
+  if (is_new) {
     ++next_;
     records_.push_back({});
   } else {
@@ -34,8 +35,12 @@ Psn TcpSender::send(const TcpSettings& settings, SimTime now) {
   }
   record(psn).is_lost = false;
   record(psn).sent = now;
-  if (timeout_at_ == SimTime::max() || psn + 1 == next_) {
-    arm(settings, now);
+  if (timeout_at_ == SimTime::max()) {
+    timeout_at_ = now + timeout(settings);
+    deadline_ = timeout_at_;
+  }
+  if (is_new) {
+    arm_probe(settings, now);
   }
   return psn;
 }
@@ -62,9 +67,8 @@ void TcpSender::measure(SimTime round_trip) {
   smoothed_ = part(smoothed_ * 7 + round_trip, 8);
 }
 
-// Sets both alarms anew. A probe waits for the delay of an ACK, too, where one packet is alone.
-void TcpSender::arm(const TcpSettings& settings, SimTime now) {
-  timeout_at_ = in_flight() == 0 ? SimTime::max() : now + timeout(settings);
+// Sets the probe anew. It waits for the delay of an ACK, too, where one packet is alone.
+void TcpSender::arm_probe(const TcpSettings& settings, SimTime now) {
   deadline_ = timeout_at_;
   const bool can_probe =
       in_flight() > 0 && !is_recovering_ && !has_probed_ && smoothed_ > SimTime();
@@ -112,7 +116,8 @@ std::int64_t TcpSender::on_ack(const TcpSettings& settings, Psn upto, Psn receiv
   }
   find_losses(settings);
   if (newly > 0) {
-    arm(settings, now);
+    timeout_at_ = in_flight() == 0 ? SimTime::max() : now + timeout(settings);
+    arm_probe(settings, now);
   }
   return newly;
 }
@@ -128,7 +133,10 @@ void TcpSender::find_losses(const TcpSettings& settings) {
     return;
   }
   const bool is_sure = is_recovering_ || early_ >= settings.duplicates;
-  const SimTime margin = is_sure || least_ == SimTime::max() ? SimTime() : part(least_, 4);
+  if (!is_sure && least_ == SimTime::max()) {
+    return;
+  }
+  const SimTime margin = is_sure ? SimTime() : part(least_, 4);
   for (Psn psn = oldest_; psn < next_; ++psn) {
     const Record& each = record(psn);
     if (!each.is_received && !each.is_lost && each.sent + margin < newest_) {

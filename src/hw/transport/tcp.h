@@ -86,7 +86,7 @@ class TcpSender {
   void lose(Psn psn);
   void find_losses(const TcpSettings& settings);
   void measure(SimTime round_trip);
-  void arm(const TcpSettings& settings, SimTime now);
+  void arm_probe(const TcpSettings& settings, SimTime now);
 
   std::deque<Record> records_;  // From oldest_ to next_.
   std::vector<Psn> newly_lost_;
