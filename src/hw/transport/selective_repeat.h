@@ -33,10 +33,10 @@ struct SelectiveSettings {
   std::int64_t reorder = 0;
 };
 
-// The timeouts of the paper are 4 and 13 times the round trip of its network, 24 us (section 4.1: 120
-// KB at 40 Gb/s). A timeout before the ACK can be back has everything sent twice, so that on paths
-// whose idle round trip is longer they are 3 and 10 times that at least: an estimate, low enough to
-// leave them as they are on paths of up to 32 us.
+// The timeouts of the paper are 4 and 13 times the round trip of its network, 24 us (section 4.1:
+// 120 KB at 40 Gb/s). A timeout before the ACK can be back has everything sent twice, so that on
+// paths whose idle round trip is longer they are 3 and 10 times that at least: an estimate, low
+// enough to leave them as they are on paths of up to 32 us.
 [[nodiscard]] inline SelectiveSettings with_time_for(SelectiveSettings settings,
                                                      SimTime round_trip) {
   constexpr std::int64_t kShortTrips = 3;

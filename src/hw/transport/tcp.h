@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reliable delivery of TCP as Linux has it, in packets instead of bytes: cumulative acknowledgements
-// that are delayed (RFC 5681, section 4.2), selective ones beside them (RFC 2018), losses known from
-// the times at which packets were sent and a probe for those at the end (RACK and TLP, RFC 8985),
-// and a timeout that follows measured round trips and doubles (RFC 6298).
+// Reliable delivery of TCP as Linux has it, in packets instead of bytes: cumulative ACKs that are
+// delayed (RFC 5681, section 4.2), selective ones beside them (RFC 2018), losses known from the
+// times at which packets were sent and a probe for those at the end (RACK and TLP, RFC 8985), and a
+// timeout that follows measured round trips and doubles (RFC 6298).
 //
 //   lost      a packet that was sent earlier than one that has come, and no later than a quarter of
 //             the least round trip before it; three packets that came out of order, or a recovery
@@ -11,9 +11,9 @@
 //   probe     with nothing lost, two round trips after the last ACK: the last packet is sent again
 //   restart   after an RTO everything that is not known to have come is sent again
 //
-// Time stamps tell of a packet that was sent twice which of both came, so that each ACK of something
-// new measures a round trip. How many packets may be under way is up to a congestion control; here
-// only the receiver's window bounds them.
+// Time stamps tell of a packet that was sent twice which of both came, so that each ACK of
+// something new measures a round trip. How many packets may be under way is up to a congestion
+// control; here only the receiver's window bounds them.
 #pragma once
 
 #include <cstdint>

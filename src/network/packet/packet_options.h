@@ -206,8 +206,8 @@ void set_control(PacketOptions& options, CongestionControl built_in);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 // Throws ConfigError for options that make no sense, or do not go together: all, those of the
-// control, those of switches that choose ports or trim packets, those of TCP, what needs every packet beside
-// fast-forward, and what several processes cannot do.
+// control, those of switches that choose ports or trim packets, those of TCP, what needs every
+// packet beside fast-forward, and what several processes cannot do.
 void check_options(const PacketOptions& options);
 void check_control(const PacketOptions& options);
 void check_adaptive(const PacketOptions& options);
