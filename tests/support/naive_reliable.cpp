@@ -103,6 +103,7 @@ class LossySimulation {
       } else {
         ends.selective = options.selective;
         if (ends.selective.window == 0) {
+          ends.selective = with_time_for(ends.selective, round_trip_of(ends));
           ends.selective.window = window_of(ends);
         }
         ends.selective_sender.emplace(ends.selective);
@@ -219,6 +220,11 @@ class LossySimulation {
 
   // Packets of a full round trip on idle links.
   [[nodiscard]] std::int64_t window_of(const LossyEnds& ends) const {
+    // Hosts have no latency of their own in these fabrics.
+    const std::int64_t packet = time_on(ends.ways[0].path.front(), full_wire()).picoseconds();
+    return (round_trip_of(ends).picoseconds() + packet - 1) / packet;
+  }
+  [[nodiscard]] SimTime round_trip_of(const LossyEnds& ends) const {
     SimTime time;
     for (const LinkId link : ends.ways[0].path) {
       time += time_on(link, full_wire()) + latency_after(link);
@@ -226,9 +232,7 @@ class LossySimulation {
     for (const LinkId link : ends.ways[0].back) {
       time += time_on(link, ack_wire()) + latency_after(link);
     }
-    // Hosts have no latency of their own in these fabrics.
-    const std::int64_t packet = time_on(ends.ways[0].path.front(), full_wire()).picoseconds();
-    return (time.picoseconds() + packet - 1) / packet;
+    return time;
   }
 
   // --- The source.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that the packets of RDMA messages take on a wire.
+// The bytes that the packets of RDMA messages, and of TCP, take on a wire.
 //
 // Wire bytes are all that takes time on the line. Sources of the sizes: InfiniBand Architecture
-// Specification 1.4, chapters 5 and 9, its annex 17 (RoCEv2), IEEE 802.3 clauses 3 and 4.
+// Specification 1.4, chapters 5 and 9, its annex 17 (RoCEv2), IEEE 802.3 clauses 3 and 4; RFC 9293
+// and 7323 (TCP with time stamps).
 // docs/models/transport.md has the tables.
 #pragma once
 
@@ -21,7 +22,7 @@ enum class RdmaOpcode : std::uint8_t { SendOnly, WriteOnly, Acknowledge, Cnp };
 enum class RdmaVerb : std::uint8_t { Send, Write };
 
 // The framing around the transport header of each packet of a network.
-enum class RdmaLink : std::uint8_t { RoceV2, InfiniBand };
+enum class RdmaLink : std::uint8_t { RoceV2, InfiniBand, Tcp };
 
 // Layer by layer.
 inline constexpr std::int64_t kPreambleBytes = 8;
@@ -31,6 +32,7 @@ inline constexpr std::int64_t kFrameCheckBytes = 4;
 inline constexpr std::int64_t kMinFrameBytes = 64;  // From the header to the FCS.
 inline constexpr std::int64_t kIpv4Bytes = 20;
 inline constexpr std::int64_t kUdpBytes = 8;
+inline constexpr std::int64_t kTcpBytes = 32;  // With time stamps, which take 12 of them.
 inline constexpr std::int64_t kBthBytes = 12;
 inline constexpr std::int64_t kInvariantCrcBytes = 4;
 inline constexpr std::int64_t kLocalRouteBytes = 8;
@@ -47,18 +49,29 @@ inline constexpr std::int64_t kVariantCrcBytes = 2;
 // the reserved bytes of a CNP.
 inline constexpr std::array<std::int64_t, 4> kExtensionBytes{0, 16, 4, 16};
 
+// The payload of a segment of TCP that fills the MTU of Ethernet: 1,448 B of 1,500.
+[[nodiscard]] constexpr Bytes tcp_payload(Bytes ethernet_mtu) {
+  return ethernet_mtu - Bytes(kIpv4Bytes + kTcpBytes);
+}
+
 // The frame or packet itself. RoCEv2: from the Ethernet header to the FCS, at least 64, which is
-// what a switch stores. InfiniBand: from the LRH to the VCRC, which is what credits count.
+// what a switch stores; so has TCP, whose segments take what they carry and nothing to pad it.
+// InfiniBand: from the LRH to the VCRC, which is what credits count.
 [[nodiscard]] constexpr Bytes frame_bytes(RdmaLink link, RdmaOpcode opcode, Bytes payload) {
+  const auto ethernet = [](std::int64_t packet) {
+    const std::int64_t frame = kEthernetHeaderBytes + kIpv4Bytes + packet + kFrameCheckBytes;
+    return Bytes(frame < kMinFrameBytes ? kMinFrameBytes : frame);
+  };
+  if (link == RdmaLink::Tcp) {
+    return ethernet(kTcpBytes + payload.count());
+  }
   const std::int64_t padded = (payload.count() + 3) / 4 * 4;  // To whole words of four bytes.
   const std::int64_t transport =
       kBthBytes + kExtensionBytes[static_cast<std::size_t>(opcode)] + padded + kInvariantCrcBytes;
   if (link == RdmaLink::InfiniBand) {
     return Bytes(kLocalRouteBytes + transport + kVariantCrcBytes);
   }
-  const std::int64_t frame =
-      kEthernetHeaderBytes + kIpv4Bytes + kUdpBytes + transport + kFrameCheckBytes;
-  return Bytes(frame < kMinFrameBytes ? kMinFrameBytes : frame);
+  return ethernet(kUdpBytes + transport);
 }
 
 // All that takes time on the line: with preamble and gap of Ethernet.

@@ -16,6 +16,7 @@ enum class Retransmission : std::uint8_t {
   None,             // Whoever misses a packet takes nothing more of the connection.
   GoBackN,          // RoCE and InfiniBand (hw/transport/go_back_n.h).
   SelectiveRepeat,  // IRN (hw/transport/selective_repeat.h).
+  Tcp,              // Linux (hw/transport/tcp.h).
 };
 
 struct RetransmissionRow {
@@ -24,13 +25,16 @@ struct RetransmissionRow {
   bool takes_overtaking = true;  // Packets that overtake others do not make those count as lost.
 };
 
+// Those of RDMA, among which files and options choose. That of TCP comes with its frames.
 inline constexpr std::array<RetransmissionRow, 3> kRetransmissions{
     {{.name = "none", .sends_again = false},
      {.name = "go-back-n", .takes_overtaking = false},
      {.name = "selective"}}};
+inline constexpr RetransmissionRow kTcpRetransmission{.name = "tcp", .takes_overtaking = false};
 
 [[nodiscard]] constexpr const RetransmissionRow& row_of(Retransmission kind) {
-  return kRetransmissions[static_cast<std::size_t>(kind)];
+  return kind == Retransmission::Tcp ? kTcpRetransmission
+                                     : kRetransmissions[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace trainyard

@@ -138,6 +138,8 @@ void buffer_fields(Fields& fields, BufferProfile& buffer) {
   fields.required("lossless_alpha", buffer.lossless_alpha, kAlpha,
                   "Share of free memory of a lossless group, a power of two.");
   fields.required("lossy_alpha", buffer.lossy_alpha, kAlpha, "The same of egress queues.");
+  fields.optional("queue", buffer.queue, kSomeBytes,
+                  "What waits at each port of a switch at most, instead of shared memory.");
   fields.optional("trim", buffer.trims, Cited{Choice{kOffOn}},
                   "Whether the headers of a packet without room go on, instead of its loss.");
 }
@@ -189,6 +191,37 @@ void rdma_fields(Fields& fields, RdmaProfile& rdma) {
                   "Selective repeat: timeout with few packets in flight.");
   fields.required("long_timeout", rdma.selective.long_timeout, kSomeTime,
                   "Selective repeat: timeout with more.");
+}
+
+void tcp_fields(Fields& fields, TcpProfile& tcp) {
+  constexpr int kMostRetries = 255;
+  TcpSettings& settings = tcp.settings;
+  fields.required("mtu", tcp.mtu, kSomeBytes, "Payload of a frame of Ethernet, such as 1500 B.");
+  fields.required("receive_window", settings.receive_window, kSomeBytes,
+                  "Payload that may be under way to a receiver.");
+  fields.required("ack_every", settings.ack_every, Cited{Whole{1, 1000}},
+                  "Packets that one ACK answers.");
+  fields.required("delayed_ack", settings.delayed_ack, kSomeTime,
+                  "An ACK waits so long for more packets.");
+  fields.required("quick_acks", settings.quick_acks, Cited{Whole{0, 1000}},
+                  "Packets at the start of a connection that are answered each.");
+  fields.required("duplicates", settings.duplicates, Cited{Whole{1, 1000}},
+                  "Packets out of order after which reordering is no longer thought of.");
+  fields.required("min_timeout", settings.min_timeout, kSomeTime,
+                  "The least of what a timeout waits beyond the round trip.");
+  fields.required("max_timeout", settings.max_timeout, kSomeTime, "The longest timeout.");
+  fields.required("min_probe", settings.min_probe, kSomeTime,
+                  "What a probe of the last packet waits beyond two round trips.");
+  fields.required("retries", settings.retries, Cited{Whole{0, kMostRetries}},
+                  "Timeouts in a row before a connection fails.");
+  fields.check([&](const ConfigNode& node) {
+    constexpr Bytes kSmallest{100};  // Enough for headers.
+    constexpr Bytes kLargest{16'384};
+    if (tcp.mtu < kSmallest || tcp.mtu > kLargest) {
+      const ConfigNode value = node.required("mtu").required("value");
+      value.fail("from 100 B to 16 KiB", value.found());
+    }
+  });
 }
 
 void preset_fields(Fields& fields, MarkingPreset& preset) {
@@ -294,6 +327,7 @@ void transport_fields(Fields& fields, TransportProfile& profile,
   });
   fields.optional("queues", profile.queues, Group{queue_fields},
                   "A queue for each priority, instead of one class of data.");
+  fields.optional("tcp", profile.tcp, Group{tcp_fields}, "TCP instead of RDMA; `rdma` is unused.");
   fields.optional(
       "adaptive", profile.adaptive, Group{adaptive_fields},
       "How switches choose ports in a fabric with `routing: adaptive`: for each packet.");

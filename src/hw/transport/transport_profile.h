@@ -19,6 +19,7 @@
 #include "hw/transport/go_back_n.h"
 #include "hw/transport/retransmission.h"
 #include "hw/transport/selective_repeat.h"
+#include "hw/transport/tcp.h"
 #include "sim/config.h"
 #include "sim/units.h"
 
@@ -67,6 +68,7 @@ struct BufferProfile {
   int lossless_alpha = 0;  // Exponents of 2.
   int lossy_alpha = 0;
   bool trims = false;  // Packets without room go on as headers.
+  Bytes queue{};       // Bound of each port, instead of memory that ports share; 0: none.
 };
 
 // Settings of ports with a queue for each priority.
@@ -86,6 +88,12 @@ struct RdmaProfile {
   SelectiveSettings selective{};  // Its window is that of the engine: line rate x base RTT.
 };
 
+// Settings of TCP, instead of those of RDMA.
+struct TcpProfile {
+  Bytes mtu{};  // Payload of an Ethernet frame.
+  TcpSettings settings{};
+};
+
 struct TransportProfile {
   ControlProfile control;
   std::optional<MarkingPreset> ecn;  // Absent: nothing is marked.
@@ -94,6 +102,7 @@ struct TransportProfile {
   RdmaProfile rdma;
   std::optional<QueueProfile> queues = {};
   std::optional<AdaptiveOptions> adaptive = {};
+  std::optional<TcpProfile> tcp = {};
 
   // Reads a document such as configs/transport/default.yaml, which it may have as its `base`. Names
   // of controls and presets are those of `folder`, configs/transport; a control that ends in

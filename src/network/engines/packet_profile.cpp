@@ -45,8 +45,9 @@ void check_flow_control(const TransportProfile& transport, const ConfigNode& roo
           "off with queues, since watchdogs of the packet engine know one class of data");
   require(transport.buffer.cell == Bytes(1), root.required("buffer"), "cell",
           "1 B, since switches of the packet engine count bytes");
-  require(rdma.control_priority > rdma.data_priority, root.required("rdma"), "control_priority",
-          "one above data_priority: in the packet engine ACKs and CNPs go before data");
+  require(transport.tcp || rdma.control_priority > rdma.data_priority, root.required("rdma"),
+          "control_priority",
+          "one above data_priority: in the packet engine ACKs and CNPs of RDMA go before data");
 }
 
 LaneOptions lanes_of(const TransportProfile& transport) {
@@ -96,6 +97,10 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.alpha_exponent = transport.buffer.lossless_alpha;
   options.lossy_alpha_exponent = transport.buffer.lossy_alpha;
   options.trims = transport.buffer.trims;
+  if (transport.buffer.queue > Bytes(0)) {
+    options.port_queue = transport.buffer.queue;
+    options.buffer = Bytes(0);
+  }
   // Without a number only the last packet of a message is answered.
   constexpr auto kEndsOnly = std::numeric_limits<int>::max();
   options.packets_per_ack =
@@ -104,6 +109,12 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.retry = transport.rdma.retry;
   options.selective = transport.rdma.selective;
   options.selective.window = 0;  // Sized by the path of each connection.
+  if (transport.tcp) {
+    options.framing = RdmaLink::Tcp;
+    options.retransmission = Retransmission::Tcp;
+    options.mtu = tcp_payload(transport.tcp->mtu);
+    options.tcp = transport.tcp->settings;
+  }
   const ConfigNode control = root.required("control");
   if (const auto built_in = built_in_control(control.as_string())) {
     options.control = *built_in;
@@ -114,6 +125,9 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   check_at(control, check_control, options);
   if (options.trims) {
     check_at(root.required("buffer").required("trim"), check_trimming, options);
+  }
+  if (transport.tcp) {
+    check_at(root.required("tcp"), check_tcp, options);
   }
   if (transport.adaptive) {
     check_at(root.required("adaptive"), check_adaptive, options);

@@ -166,8 +166,12 @@ PacketControl::IntPath PacketControl::path_of(const Way& way, std::uint32_t sequ
 std::int64_t PacketControl::settle(Sender& sender, std::uint32_t number) {
   Sent& record = record_of(sender, number);
   const bool was_under_way = std::exchange(record.is_under_way, false);
-  record.is_taken_back = false;
+  record.is_missing = false;
   return was_under_way ? record.wire : 0;
+}
+
+bool PacketControl::waits_for(const Sent& record) {
+  return record.is_under_way || record.is_missing;
 }
 
 void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked,
@@ -187,12 +191,9 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   const bool is_known = is_under_way(sender, receipt.number);
   const Sent answered = is_known ? record_of(sender, receipt.number) : Sent{};
   std::int64_t size = is_known ? settle(sender, receipt.number) : 0;
-  const auto is_settled = [&](const Sent& sent) {
-    return !sent.is_under_way && !sent.is_taken_back;
-  };
   while (sender.oldest != sender.next &&
          (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 ||
-          is_settled(record_of(sender, sender.oldest)))) {
+          !waits_for(record_of(sender, sender.oldest)))) {
     size += settle(sender, sender.oldest++);
   }
   if (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 &&
@@ -224,18 +225,18 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
        .memory = way != nullptr ? &way->memory : nullptr});
 }
 
+void PacketControl::lose(std::uint32_t connection, std::uint32_t number) {
+  Sender& sender = senders_[connection];
+  if (is_under_way(sender, number)) {
+    sender.sent -= static_cast<std::uint64_t>(settle(sender, number));
+    record_of(sender, number).is_missing = true;
+  }
+}
+
 void PacketControl::go_back(std::uint32_t connection, std::uint32_t number) {
   Sender& sender = senders_[connection];
   while (static_cast<std::int32_t>(sender.next - number) > 0 && sender.next != sender.oldest) {
     sender.sent -= static_cast<std::uint64_t>(settle(sender, --sender.next));
-  }
-}
-
-void PacketControl::take_back(std::uint32_t connection, std::uint32_t number) {
-  Sender& sender = senders_[connection];
-  if (is_under_way(sender, number)) {
-    sender.sent -= static_cast<std::uint64_t>(settle(sender, number));
-    record_of(sender, number).is_taken_back = true;
   }
 }
 

@@ -81,7 +81,7 @@ class PacketControl {
   void go_back(std::uint32_t connection, std::uint32_t number);
   // The packet `number` is known to be lost: it is not under way until it is sent again, for which
   // the window must have room, as Ultra Ethernet has it (uet-htsim @40ccb05, UecSrc::processNack).
-  void take_back(std::uint32_t connection, std::uint32_t number);
+  void lose(std::uint32_t connection, std::uint32_t number);
   // The packet `sequence` begins at the port that is at `position` of the path.
   void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
              const Stamp& stamp);
@@ -121,7 +121,7 @@ class PacketControl {
     std::uint16_t wire = 0;
     bool is_under_way = false;
     bool is_again = false;
-    bool is_taken_back = false;  // It is sent again later.
+    bool is_missing = false;  // It is lost, and will be sent again.
   };
   // The path of a connection, from the port at which it begins.
   struct Way {
@@ -163,6 +163,8 @@ class PacketControl {
     return number - sender.oldest < sender.next - sender.oldest &&
            sender.flight[number & (sender.flight.size() - 1)].is_under_way;
   }
+  // Whether only an ACK of all before a later packet takes this one off the ring.
+  [[nodiscard]] static bool waits_for(const Sent& record);
   // Takes the packet out of what is under way; its bytes.
   static std::int64_t settle(Sender& sender, std::uint32_t number);
   [[nodiscard]] static Way& way_at(Sender& sender, std::uint32_t position);

@@ -20,6 +20,8 @@ namespace {
 // The packet for which LinkSpec states rates of the fabric: what the measurements behind the
 // catalogue sent.
 constexpr Bytes kRatedPayload{4096};
+// The same with TCP, at the usual MTU of 1,500 B: tools/boxing/graph.py shapes lines by it.
+constexpr Bytes kRatedSegment = tcp_payload(Bytes(1500));
 constexpr std::size_t kMaxLinks = 255;
 
 }  // namespace
@@ -36,7 +38,8 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   if (parts() > 1) {
     part_ = cut_into_parts(topology, parts());
   }
-  if (const ControlTraits traits = control_traits(options_); traits.needs_acks()) {
+  if (const ControlTraits traits = control_traits(options_);
+      traits.needs_acks() && !options_.acks_wait()) {
     options_.packets_per_ack = traits.packets_for_ack(Bytes(sizes_.full));
   }
   add_hosts();
@@ -73,7 +76,8 @@ Bandwidth PacketFabric::line_rate(Bandwidth rate, LinkKind kind) const {
   if (options_.rates == RateMeaning::Line) {
     return rate;
   }
-  const Bytes payload = kind == LinkKind::Network ? kRatedPayload : options_.mtu;
+  const Bytes rated = options_.framing == RdmaLink::Tcp ? kRatedSegment : kRatedPayload;
+  const Bytes payload = kind == LinkKind::Network ? rated : options_.mtu;
   const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, payload).count();
   return rate.scaled(static_cast<double>(wire) / static_cast<double>(payload.count()));
 }

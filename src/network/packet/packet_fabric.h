@@ -139,6 +139,10 @@ class PacketFabric {
   }
   // Returns whether switches have a buffer that may be full.
   [[nodiscard]] bool has_bounds() const { return options_.pfc || options_.buffer > Bytes(0); }
+  // Returns whether a switch may have no room for a packet of some class.
+  [[nodiscard]] bool can_lose() const {
+    return (has_bounds() && has_lossy_lane()) || options_.port_queue > Bytes(0);
+  }
   // The number of the source of this connection at its first port.
   [[nodiscard]] std::uint32_t& source_of(Port& port, std::uint32_t connection);
   // Returns whether some class of data is lost rather than stopped.
@@ -164,6 +168,9 @@ class PacketFabric {
   // Returns whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 
+  // Returns the time that the smallest packet takes to the end of the link of a path's last port,
+  // of which no window is longer.
+  [[nodiscard]] Picoseconds reach(const Port& port) const { return lookahead(port, true); }
   // Returns the time at which the next port has a packet of so many bytes that is on the line from
   // `start` to `end`.
   [[nodiscard]] Picoseconds handed_on(const Port& port, std::uint32_t next, std::int64_t wire,

@@ -236,6 +236,31 @@ void check_trimming(const PacketOptions& options) {
          "others");
 }
 
+// What RDMA has and TCP has not, or not here.
+void check_tcp(const PacketOptions& options) {
+  const bool is_tcp = options.retransmission == Retransmission::Tcp;
+  expect(is_tcp == (options.framing == RdmaLink::Tcp),
+         "the frames and the retransmission of TCP together, as a transport with the section tcp "
+         "has them, found one of both");
+  expect(options.port_queue <= Bytes(0) ||
+             (!options.pfc && options.buffer <= Bytes(0) && options.fabric_credits <= Bytes(0)),
+         "a bound of each port or PFC, a shared buffer, or credits, found both");
+  expect(options.port_queue <= Bytes(0) || (!options.lanes && !options.adaptive),
+         "one class of data and no switches that choose ports where each port has a bound, found "
+         "others");
+  if (!is_tcp) {
+    return;
+  }
+  const ControlTraits traits = control_traits(options);
+  expect(!options.pfc && options.server_credits <= Bytes(0) && options.fabric_credits <= Bytes(0) &&
+             !options.lanes && !options.adaptive,
+         "no PFC, credits, classes of data or switches that choose ports with TCP, found one");
+  expect(traits.marks != MarkSignal::Cnps && traits.telemetry == IntFormat::None &&
+             !traits.is_receiver_driven,
+         fmt::format("a control with TCP that needs nothing but ACKs and marks, found {}",
+                     control_name(options)));
+}
+
 void check_options(const PacketOptions& options) {
   const std::int64_t mtu = options.mtu.count();
   expect(mtu >= 1 && mtu <= kMaxMtu,
@@ -258,6 +283,7 @@ void check_options(const PacketOptions& options) {
   check_lanes(options);
   check_adaptive(options);
   check_trimming(options);
+  check_tcp(options);
   check_pauses(options);
   check_fast_forward(options);
   check_team(options);
@@ -279,7 +305,7 @@ void check_fast_forward(const PacketOptions& options) {
   if (options.fast_forward == FastForward::Off) {
     return;
   }
-  const std::array<std::pair<bool, std::string_view>, 9> found{{
+  const std::array<std::pair<bool, std::string_view>, 10> found{{
       {options.profile.has_value(), "a control with windows or rates of its own"},
       {options.sends_again(), "retransmission"},
       {options.fabric_credits > Bytes(0) || options.server_credits > Bytes(0), "credits"},
@@ -287,6 +313,7 @@ void check_fast_forward(const PacketOptions& options) {
       {options.adaptive.has_value(), "switches that choose ports"},
       {!options.slow_hosts.empty() || options.watchdog, "hosts that pause, or watchdogs"},
       {!options.failures.empty() || options.bit_error_rate > 0.0, "links that lose packets"},
+      {options.port_queue > Bytes(0), "ports with a bound"},
       {options.queue_times, "percentiles of queues"},
       {options.sample_every > SimTime(), "samples"},
   }};

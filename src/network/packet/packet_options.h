@@ -21,6 +21,7 @@
 #include "hw/transport/go_back_n.h"
 #include "hw/transport/retransmission.h"
 #include "hw/transport/selective_repeat.h"
+#include "hw/transport/tcp.h"
 #include "hw/transport/transport_profile.h"
 #include "sim/ids.h"
 #include "sim/units.h"
@@ -123,6 +124,9 @@ struct PacketOptions {
   int alpha_exponent = -3;
   int lossy_alpha_exponent = 0;
   AdmissionRule admission = AdmissionRule::Guaranteed;
+  // A port of a switch of the fabric holds so many bytes of frames that wait, control packets of
+  // TCP among them, and loses what comes beyond them; 0: no such bound. Not with PFC or a buffer.
+  Bytes port_queue{};
   // A switch without room for a packet sends on its headers, instead of losing it; only with
   // SelectiveRepeat, a buffer, and neither PFC nor credits.
   bool trims = false;
@@ -143,6 +147,9 @@ struct PacketOptions {
   // For SelectiveRepeat. Window 0: as many packets as the path holds, its rate times the time of a
   // full packet to the target and of its ACK back on idle links.
   SelectiveSettings selective = {.window = 0};
+  TcpSettings tcp = {};  // For Tcp, whose window of packets follows from the MTU.
+  // Returns whether ACKs wait in the queues of data, and are lost there.
+  [[nodiscard]] bool acks_wait() const { return retransmission == Retransmission::Tcp; }
   // Bit error rate of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
   std::vector<SlowHost> slow_hosts{};  // With PFC only.
@@ -199,12 +206,13 @@ void set_control(PacketOptions& options, CongestionControl built_in);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 // Throws ConfigError for options that make no sense, or do not go together: all, those of the
-// control, those of switches that choose ports or trim packets, what needs every packet beside
-// fast-forward, and what several processes cannot do.
+// control, those of switches that choose ports or trim packets, those of TCP, what needs every
+// packet beside fast-forward, and what several processes cannot do.
 void check_options(const PacketOptions& options);
 void check_control(const PacketOptions& options);
 void check_adaptive(const PacketOptions& options);
 void check_trimming(const PacketOptions& options);
+void check_tcp(const PacketOptions& options);
 void check_fast_forward(const PacketOptions& options);
 void check_team(const PacketOptions& options);
 // The names of EcnPreset, in its order.

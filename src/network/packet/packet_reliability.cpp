@@ -2,6 +2,7 @@
 #include "network/packet/packet_reliability.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "network/packet/packet_transport.h"
 
@@ -96,9 +97,18 @@ PacketNews ReliableConnection::on_answer(std::uint32_t number, bool is_nak, Pico
   return news;
 }
 
-void ReliableConnection::on_timeout() {
-  ++source_.timeouts;
-  std::visit([](auto& rules) { rules.sender.on_timeout(rules.settings); }, source_.rules);
+bool ReliableConnection::on_timeout() {
+  const bool is_timeout = std::visit([](auto& rules) { return rules.on_timeout(); }, source_.rules);
+  source_.timeouts += is_timeout ? 1 : 0;
+  return is_timeout;
+}
+
+std::span<const Psn> ReliableConnection::newly_lost() const {
+  return std::visit([](const auto& rules) { return rules.newly_lost(); }, source_.rules);
+}
+
+std::optional<std::uint32_t> ReliableConnection::on_delay() {
+  return std::get<TcpRules::Target>(target_.rules).on_delay();
 }
 
 Picoseconds ReliableConnection::deadline() const {
@@ -167,6 +177,7 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
     const Picoseconds packet =
         transfer_time(Bytes(fabric_.sizes().full), Bandwidth(static_cast<std::int64_t>(rate)))
             .picoseconds();
+    settings = with_time_for(settings, SimTime(round_trip));
     settings.window =
         (is_spread || fabric_.options().trims ? 2 : 1) * ((round_trip + packet - 1) / packet);
   }
@@ -256,15 +267,66 @@ void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picos
     notes.statements.push_back(
         {.connection = packet.connection, .statement = both.take_statement()});
   }
+  // The ACK of several packets of TCP echoes the mark of any of them.
+  const bool is_marked = packet.has(Packet::kMarked) || end.unanswered > 0;
+  end.unanswered = said.states && !said.is_sent && is_marked ? 1 : 0;
   if (said.is_sent) {
     ++notes.counts.acks;
     const unsigned nak = said.is_nak ? Packet::kNak : 0U;
-    answers.add(
-        on_way_back(end, packet.connection, time,
-                    {.sequence = said.number,
-                     .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-                     .flags = static_cast<std::uint8_t>((packet.flags & Packet::kMarked) | nak)}));
+    const unsigned mark = is_marked ? Packet::kMarked : 0U;
+    answers.add(on_way_back(end, packet.connection, time,
+                            {.sequence = said.number,
+                             .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                             .flags = static_cast<std::uint8_t>(mark | nak)}));
   }
+  if (!delays_.empty()) [[unlikely]] {
+    Delay& delay = delays_[packet.connection];
+    if (said.is_sent) {
+      delay.end = kNeverTime;
+    } else if (delay.end == kNeverTime) {
+      delay.end = time + fabric_.options().tcp.delayed_ack.picoseconds();
+      set_delay(packet.connection, time, fabric_.positions()[packet.position - 1], notes);
+    }
+  }
+}
+
+// The alarm comes to the last port of the path so long before the ACK has to go out as a packet
+// takes to the end of its link: what begins there later cannot come in time to be answered, too.
+void PacketTargets::set_delay(std::uint32_t id, Picoseconds now, std::uint32_t port,
+                              PacketNotes& notes) {
+  Delay& delay = delays_[id];
+  if (delay.alarm != kNeverTime) {
+    return;
+  }
+  delay.alarm = std::max(now, delay.end - fabric_.reach(fabric_.ports()[port]));
+  notes.alarms.push(
+      {.time = delay.alarm, .port = port, .connection = id, .kind = Alarm::Kind::Delay});
+}
+
+std::optional<Packet> PacketTargets::on_delay(std::uint32_t id, Picoseconds now, std::uint32_t port,
+                                              PacketNotes& notes) {
+  Delay& delay = delays_[id];
+  delay.alarm = kNeverTime;
+  if (delay.end == kNeverTime) {
+    return std::nullopt;
+  }
+  const Picoseconds time = now + fabric_.reach(fabric_.ports()[port]);
+  if (delay.end > time) {
+    set_delay(id, now, port, notes);
+    return std::nullopt;
+  }
+  delay.end = kNeverTime;
+  const std::optional<std::uint32_t> number = reliable_[id].on_delay();
+  if (!number) {
+    return std::nullopt;
+  }
+  ReceivingEnd& end = ends_[id];
+  ++notes.counts.acks;
+  const unsigned mark = std::exchange(end.unanswered, 0) > 0 ? Packet::kMarked : 0U;
+  return on_way_back(end, id, time,
+                     {.sequence = *number,
+                      .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+                      .flags = static_cast<std::uint8_t>(mark)});
 }
 
 // An ACK is back at its source, or an alarm comes.
@@ -280,8 +342,9 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
                             .is_marked = packet.has(Packet::kMarked),
                             .time = time});
       if (heard.trimmed) {
-        control_->take_back(id, static_cast<std::uint32_t>(*heard.trimmed));
+        control_->lose(id, static_cast<std::uint32_t>(*heard.trimmed));
       }
+      take_back_lost(id);
       if (heard.is_loss) {
         control_->control(id).on_loss(SimTime(time));
       }
@@ -291,10 +354,10 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
   } else if (timers_[id] == time) {
     timers_[id] = kNeverTime;
     if (both.deadline() <= time) {
-      both.on_timeout();
-      if (control_) {
+      if (both.on_timeout() && control_) {
         control_->control(id).on_timeout(SimTime(time));
       }
+      take_back_lost(id);
     }
   }
   if (const auto number = both.goes_back_to(); control_ && number) {
@@ -305,6 +368,12 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
   }
   set_timer(id, notes);
   resume(id, time);
+}
+
+void PacketSenders::take_back_lost(std::uint32_t id) {
+  for (const Psn number : control_ ? reliable_[id].newly_lost() : std::span<const Psn>()) {
+    control_->lose(id, static_cast<std::uint32_t>(number));
+  }
 }
 
 // There is at most one alarm of a connection that is not void. Deadlines that move to later ones

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "network/packet/packet_options.h"
 #include "network/packet/packet_retransmission.h"
@@ -50,7 +51,11 @@ class ReliableConnection {
   // Go-back-N continues with the packet next().number, and waits for no other one.
   [[nodiscard]] std::optional<Psn> goes_back_to() const;
   // on_timeout() must be called when deadline() has come; kNeverTime if nothing is waited for.
-  void on_timeout();
+  // Whether that was a timeout: TCP also probes then.
+  bool on_timeout();
+  // Packets that the last answer or timeout showed to be lost, which are not under way then; TCP
+  // only.
+  [[nodiscard]] std::span<const Psn> newly_lost() const;
   [[nodiscard]] Picoseconds deadline() const;
   // There were too many retries in a row: nothing is sent any more.
   [[nodiscard]] bool has_failed() const;
@@ -63,6 +68,8 @@ class ReliableConnection {
   [[nodiscard]] PacketAnswer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack);
   // Takes the headers of a packet that a switch has trimmed; selective repeat only.
   [[nodiscard]] PacketAnswer on_trimmed(std::uint32_t lower);
+  // The number of the ACK that goes out after its delay, if anything is unanswered; TCP only.
+  [[nodiscard]] std::optional<std::uint32_t> on_delay();
   // Messages of which all packets have come, since the last call.
   [[nodiscard]] std::uint32_t take_completed();
 
@@ -114,7 +121,7 @@ class ReliableConnection {
 
 // Something that a port is told at a time of its own, after all that arrives at that instant.
 struct Alarm {
-  enum class Kind : std::uint8_t { Post, Timeout, LinkDown, Poll, Ask };
+  enum class Kind : std::uint8_t { Post, Timeout, LinkDown, Poll, Ask, Delay };
   Picoseconds time;
   std::uint32_t port;
   std::uint32_t connection;  // kNoIndex for LinkDown and Poll.

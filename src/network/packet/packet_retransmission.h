@@ -3,16 +3,21 @@
 // with an ACK and what the target answers, behind one interface. Packets carry the lower 32 bits of
 // their numbers. An ACK of go-back-N carries the next number that the target expects. One of
 // selective repeat has two numbers to state, so it carries its own number, and its statement is
-// queued beside it until it or a later one arrives.
+// queued beside it until it or a later one arrives. So does one of TCP; each packet makes a
+// statement there, whether it is answered at once or later, and an ACK has all of them up to its
+// own: its blocks name what came out of order before, too.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <variant>
+#include <vector>
 
 #include "hw/transport/go_back_n.h"
 #include "hw/transport/selective_repeat.h"
+#include "hw/transport/tcp.h"
 #include "network/packet/packet_options.h"
 #include "network/packet_parts/spsc_queue.h"
 #include "sim/check.h"
@@ -73,13 +78,18 @@ struct GoBackNRules {
               .is_loss = sender.next() < before};
     }
     [[nodiscard]] std::optional<Psn> goes_back_to() const { return sender.next(); }
+    bool on_timeout() {
+      sender.on_timeout(settings);
+      return true;
+    }
+    [[nodiscard]] static std::span<const Psn> newly_lost() { return {}; }
 
     RetrySettings settings;
     GoBackNSender sender = {};
   };
 
   struct Target {
-    explicit Target(const SelectiveSettings& /*of_path*/) {}
+    Target(const PacketOptions& /*options*/, const SelectiveSettings& /*of_path*/) {}
     PacketAnswer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack,
                            PacketStatements& /*statements*/) {
       const Psn number = whole_number(lower, receiver.expected());
@@ -134,6 +144,11 @@ struct SelectiveRules {
               .is_loss = sender.is_recovering() && !was_recovering};
     }
     [[nodiscard]] static std::optional<Psn> goes_back_to() { return std::nullopt; }
+    bool on_timeout() {
+      sender.on_timeout(settings);
+      return true;
+    }
+    [[nodiscard]] static std::span<const Psn> newly_lost() { return {}; }
 
     SelectiveSettings settings;
     SelectiveSender sender;
@@ -141,7 +156,8 @@ struct SelectiveRules {
   };
 
   struct Target {
-    explicit Target(const SelectiveSettings& of_path) : receiver(of_path) {}
+    Target(const PacketOptions& /*options*/, const SelectiveSettings& of_path)
+        : receiver(of_path) {}
     PacketAnswer on_packet(std::uint32_t lower, bool /*ends_message*/, int /*packets_per_ack*/,
                            PacketStatements& statements) {
       const Psn number = whole_number(lower, receiver.expected());
@@ -167,6 +183,83 @@ struct SelectiveRules {
   };
 };
 
+struct TcpRules {
+  static constexpr Retransmission kKind = Retransmission::Tcp;
+  static SimTime shortest_timeout(const PacketOptions& options) {
+    return std::min({options.tcp.min_timeout, options.tcp.min_probe, options.tcp.delayed_ack});
+  }
+  static TcpSettings settings_of(const PacketOptions& options) {
+    TcpSettings settings = options.tcp;
+    settings.window = std::max<std::int64_t>(
+        1, settings.receive_window.count() / std::max<std::int64_t>(1, options.mtu.count()));
+    return settings;
+  }
+
+  struct Source {
+    Source(const PacketOptions& options, const SelectiveSettings& /*of_path*/)
+        : settings(settings_of(options)) {}
+    PacketNews on_ack(std::uint32_t number, bool /*is_nak*/, SimTime now, Psn acked,
+                      PacketStatements& statements) {
+      PacketNews news{.next = acked};
+      newly_lost_.clear();
+      const bool was_recovering = sender.is_recovering();
+      for (auto left = static_cast<std::int32_t>(number - next_statement); left >= 0; --left) {
+        const PacketStatement statement = statements.pop();
+        ++next_statement;
+        news.next +=
+            static_cast<Psn>(sender.on_ack(settings, statement.expected, statement.received, now));
+        newly_lost_.insert(newly_lost_.end(), sender.newly_lost().begin(),
+                           sender.newly_lost().end());
+        news.number = statement.received;
+        news.is_new = true;
+      }
+      news.is_loss = sender.is_recovering() && !was_recovering;
+      return news;
+    }
+    [[nodiscard]] static std::optional<Psn> goes_back_to() { return std::nullopt; }
+    bool on_timeout() {
+      const bool is_timeout = sender.on_timeout(settings);
+      newly_lost_.assign(sender.newly_lost().begin(), sender.newly_lost().end());
+      return is_timeout;
+    }
+    [[nodiscard]] std::span<const Psn> newly_lost() const { return newly_lost_; }
+
+    TcpSettings settings;
+    TcpSender sender = {};
+    std::uint32_t next_statement = 0;  // The number of the first statement that has not come.
+
+   private:
+    std::vector<Psn> newly_lost_ = {};
+  };
+
+  struct Target {
+    Target(const PacketOptions& options, const SelectiveSettings& /*of_path*/)
+        : settings(settings_of(options)) {}
+    PacketAnswer on_packet(std::uint32_t lower, bool /*ends_message*/, int /*packets_per_ack*/,
+                           PacketStatements& statements) {
+      const Psn number = whole_number(lower, receiver.expected());
+      const TcpReceiver::Answer answer = receiver.on_packet(settings, number);
+      statements.push({.expected = answer.expected, .received = number});
+      return {.is_new = answer.is_new,
+              .is_sent = answer.is_sent,
+              .states = true,
+              .number = next_statement++};
+    }
+    // Answers what has come since the last ACK, if anything has.
+    std::optional<std::uint32_t> on_delay() {
+      if (receiver.unanswered() == 0) {
+        return std::nullopt;
+      }
+      receiver.answer();
+      return next_statement - 1;
+    }
+
+    TcpSettings settings;
+    TcpReceiver receiver = {};
+    std::uint32_t next_statement = 0;  // The number of the next statement.
+  };
+};
+
 template <typename... Rules>
 struct RetransmissionTable {
   using Source = std::variant<typename Rules::Source...>;
@@ -185,7 +278,7 @@ struct RetransmissionTable {
   static Target target(const PacketOptions& options, const SelectiveSettings& of_path) {
     std::optional<Target> made;
     ((options.retransmission == Rules::kKind
-          ? static_cast<void>(made.emplace(typename Rules::Target(of_path)))
+          ? static_cast<void>(made.emplace(typename Rules::Target(options, of_path)))
           : static_cast<void>(0)),
      ...);
     CHECK(made.has_value(), "nothing is sent again");
@@ -201,6 +294,6 @@ struct RetransmissionTable {
   }
 };
 
-using Retransmissions = RetransmissionTable<GoBackNRules, SelectiveRules>;
+using Retransmissions = RetransmissionTable<GoBackNRules, SelectiveRules, TcpRules>;
 
 }  // namespace trainyard

@@ -129,6 +129,7 @@ void PacketFabric::set_up_switch(Port& port, const Link& link) {
     return;
   }
   port.stamps = sizes_.stamps > 0;
+  port.is_bounded = options_.port_queue > Bytes(0);
   const auto marking =
       red_profile(options_, Bandwidth(static_cast<std::int64_t>(port.bits_per_second)));
   if (marking) {

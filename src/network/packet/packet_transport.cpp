@@ -315,7 +315,7 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
       has_way_back_(fabric.has_way_back()),
       packets_per_ack_(static_cast<std::uint32_t>(fabric.options().packets_per_ack)) {
   const PacketOptions& options = fabric.options();
-  can_lose_ = !options.sends_again() && fabric.has_bounds() && fabric.has_lossy_lane();
+  can_lose_ = !options.sends_again() && fabric.can_lose();
   const ControlTraits traits = control_traits(options);
   sends_cnps_ = traits.marks == MarkSignal::Cnps;
   cnp_interval_ = traits.cnp_interval.picoseconds();
@@ -324,6 +324,9 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
 
 void PacketTargets::add(const PacketPath& path) {
   ends_.push_back({.reverse = path.reverse, .notification = {}, .hops = path.hops});
+  if (fabric_.options().acks_wait()) {
+    delays_.emplace_back();
+  }
 }
 
 void PacketTargets::spray(std::uint32_t id, std::uint32_t number) {
@@ -402,7 +405,7 @@ Packet PacketTargets::on_way_back(const ReceivingEnd& end, std::uint32_t id, Pic
   packet.connection = id;
   packet.position = change != nullptr ? change->path.reverse : end.reverse;
   packet.left = change != nullptr ? change->path.hops : end.hops;
-  packet.flags |= Packet::kControl;
+  packet.flags |= fabric_.options().acks_wait() ? Packet::kWaits : Packet::kControl;
   return packet;
 }
 

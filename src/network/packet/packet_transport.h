@@ -174,6 +174,7 @@ class PacketSenders {
   void go_on_reliably(const Packet& packet, Picoseconds start, PacketNotes& notes);
   void on_reliable_notice(const Packet& packet, Picoseconds time, PacketNotes& notes);
   void set_timer(std::uint32_t connection, PacketNotes& notes);
+  void take_back_lost(std::uint32_t connection);
 
   PacketFabric& fabric_;
   const PacketMessages& messages_;
@@ -242,6 +243,11 @@ class PacketTargets {
   // A data packet is at the end of its path at `time`.
   [[nodiscard]] PacketAnswers take(const Packet& packet, Picoseconds time, PacketNotes& notes);
 
+  // packet_reliability.cpp. An alarm of the delay of ACKs has come at `now` to the last port of the
+  // path. The ACK that goes out after the delay, if it is over.
+  [[nodiscard]] std::optional<Packet> on_delay(std::uint32_t connection, Picoseconds now,
+                                               std::uint32_t port, PacketNotes& notes);
+
   // packet_grants.cpp. Tells the source at `time` what is granted to the connection.
   [[nodiscard]] Packet grant_packet(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] PacketGrants& grants() { return grants_; }
@@ -291,6 +297,12 @@ class PacketTargets {
     std::uint8_t hops = 0;
   };
 
+  // An ACK of TCP that is put off: when it has to go out, and the alarm for it.
+  struct Delay {
+    Picoseconds end = kNeverTime;
+    Picoseconds alarm = kNeverTime;
+  };
+
   // The first port of the path, where something goes back.
   [[nodiscard]] std::uint32_t source_port(const ReceivingEnd& end) const {
     return fabric_.ports()[fabric_.positions()[end.reverse + end.hops - 1U]].opposite;
@@ -308,6 +320,7 @@ class PacketTargets {
   // packet_reliability.cpp
   void take_reliably(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                      PacketAnswers& answers, PacketNotes& notes);
+  void set_delay(std::uint32_t connection, Picoseconds now, std::uint32_t port, PacketNotes& notes);
 
   const PacketFabric& fabric_;
   const PacketMessages& messages_;
@@ -320,6 +333,7 @@ class PacketTargets {
   Picoseconds cnp_interval_ = 0;
   std::uint32_t packets_per_ack_;
   std::vector<ReceivingEnd> ends_;
+  std::vector<Delay> delays_;  // Indexed by connection, with TCP.
   std::vector<SprayedArrivals> sprays_;
   std::vector<std::vector<AdaptiveWays>> ways_;
 };

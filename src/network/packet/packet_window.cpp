@@ -4,7 +4,6 @@
 
 #include "network/packet/packet_worker.h"
 #include "sim/check.h"
-#include "sim/random.h"
 
 namespace trainyard {
 namespace {
@@ -231,6 +230,9 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
       continue;
     } else {
       port.first = due.next;
+      if (loses_tail(port, due.packet)) [[unlikely]] {
+        continue;
+      }
       const std::int64_t queued = port.queued_bytes + due.packet.wire - sizes_.around_frame;
       port.counters.max_queued = std::max(port.counters.max_queued, queued);
       if (!passes_at_once(port, due)) {
@@ -249,6 +251,17 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
   }
   count_passed(port, passed);
   return is_over;
+}
+
+// Returns whether the queue of the port has no room for one more packet, which is lost then.
+inline bool PacketWorker::loses_tail(Port& port, const Packet& packet) const {
+  if (!port.is_bounded) [[likely]] {
+    return false;
+  }
+  const std::int64_t queued = port.queued_bytes + packet.wire - sizes_.around_frame;
+  const bool is_lost = queued > options_.port_queue.count() && !port.queue.empty();
+  port.counters.drops += is_lost ? 1 : 0;
+  return is_lost;
 }
 
 // Returns whether a packet that comes finds nothing before it, and nothing comes meanwhile.
@@ -362,6 +375,9 @@ void PacketWorker::admit(Port& port, std::uint32_t index, const Due& due, Packet
 
 void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet,
                            Picoseconds time) {
+  if (loses_tail(port, packet)) [[unlikely]] {
+    return;
+  }
   if (port.lanes == kNoIndex) [[likely]] {
     port.queue.push(packet);
   } else {
@@ -425,22 +441,6 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   const Packet& packet = take_queued(port);
   note_queue(port, index, start);
   pass_on(port, index, packet, start);
-}
-
-// Marks a packet with so many bytes behind it in its queue: more than Kmin.
-void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
-  if (packet.has(Packet::kMarked)) {
-    return;
-  }
-  if (watch_.notes_disturbed) [[unlikely]] {
-    notes_.disturbed.push_back(static_cast<std::uint32_t>(&port - ports_.data()));
-  }
-  port.random += 0x9E3779B97F4A7C15;  // The step of splitmix64.
-  const auto draw = static_cast<std::uint32_t>(mix64(port.random) >> 32);
-  if (fabric_.marker(port.marker).marks(Bytes(behind), draw)) {
-    packet.flags |= Packet::kMarked;
-    ++port.counters.marks;
-  }
 }
 
 // The port sends the packet from `start` on.

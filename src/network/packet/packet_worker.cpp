@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "sim/check.h"
+#include "sim/random.h"
 
 namespace trainyard {
 
@@ -188,6 +189,11 @@ void PacketWorker::deliver(const Port& port, Packet packet, Picoseconds time) {
     }
     return;
   }
+  if (packet.has(Packet::kWaits)) [[unlikely]] {
+    packet.flags ^= Packet::kWaits | Packet::kControl;
+    notify(port, packet, time);
+    return;
+  }
   const PacketAnswers answers = targets_.take(packet, time, notes_);
   for (std::uint32_t i = 0; i < answers.count; ++i) {
     notify(port, answers.packets[i], time);
@@ -217,12 +223,33 @@ void PacketWorker::admit_special(Port& port, std::uint32_t index, const Due& due
     } else {
       admit_pause(port, index, due);
     }
+  } else if (packet.has(Packet::kAlarm) &&
+             packet.sequence == static_cast<std::uint32_t>(Alarm::Kind::Delay)) {
+    if (const auto ack = targets_.on_delay(packet.connection, due.time, index, notes_)) {
+      notify(port, *ack, due.time + fabric_.reach(port));
+    }
   } else if (packet.left > 0) {
     port.control.push(packet);
     ++port.urgent;
   } else if (const auto request = senders_.on_notice(packet, due.time, notes_)) {
     port.control.push(*request);
     ++port.urgent;
+  }
+}
+
+// Marks a packet with so many bytes behind it in its queue: more than Kmin.
+void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
+  if (packet.has(Packet::kMarked | Packet::kWaits)) {
+    return;  // ACKs of TCP are not marked (RFC 3168, section 6.1.4).
+  }
+  if (watch_.notes_disturbed) [[unlikely]] {
+    notes_.disturbed.push_back(static_cast<std::uint32_t>(&port - ports_.data()));
+  }
+  port.random += 0x9E3779B97F4A7C15;  // The step of splitmix64.
+  const auto draw = static_cast<std::uint32_t>(mix64(port.random) >> 32);
+  if (fabric_.marker(port.marker).marks(Bytes(behind), draw)) {
+    packet.flags |= Packet::kMarked;
+    ++port.counters.marks;
   }
 }
 

@@ -150,6 +150,7 @@ class alignas(64) PacketWorker {
   [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
   [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] bool passes_at_once(Port& port, const Due& due);
+  [[nodiscard]] bool loses_tail(Port& port, const Packet& packet) const;
   [[nodiscard]] const Packet& take_queued(Port& port);
   // Packets from other ports that a port began one after the other; the last one, and its end.
   struct Passed {

@@ -85,6 +85,8 @@ struct Packet {
   static constexpr std::uint8_t kTrimmed = kCnp | kNak;
   static constexpr std::uint8_t kAlarm = 64;    // No packet: an Alarm, of the kind `sequence`.
   static constexpr std::uint8_t kCredit = 128;  // With kPause: credits for `wire` bytes instead.
+  // Without kPause and kControl: an ACK that waits as data do, until its end.
+  static constexpr std::uint8_t kWaits = kCredit;
 
   std::uint32_t connection = kNoIndex;
   std::uint32_t position = 0;  // Position of the next port that it takes, in the list of all paths.
@@ -166,10 +168,11 @@ struct alignas(64) Port {
   std::uint32_t urgent = 0;          // Control packets and PFC frames that wait.
   std::uint32_t into = kNoIndex;     // The part that its link leads into, if that is another one.
   std::uint32_t credits = kNoIndex;  // Index in the list of links with credits.
-  std::uint8_t stops = 0;     // Why it may send no data, or something else is to be looked at.
-  bool cuts_through = false;  // The node at the end of the link.
-  bool own_turn = false;      // Own packets and those that pass through take turns.
-  bool stamps = false;        // It writes into packets: HPCC.
+  std::uint8_t stops = 0;       // Why it may send no data, or something else is to be looked at.
+  bool cuts_through = false;    // The node at the end of the link.
+  bool own_turn = false;        // Own packets and those that pass through take turns.
+  bool stamps : 1 = false;      // It writes into packets: HPCC.
+  bool is_bounded : 1 = false;  // Its queue holds no more than PacketOptions::port_queue.
   std::uint32_t opposite = kNoIndex;  // The port of the link back, where anything goes back.
 
   Leaving leaving;

@@ -64,9 +64,28 @@ TEST_CASE("a transport gives all that the other options do not", "[cli]") {
   REQUIRE_THROWS_MATCHES(
       read_options({"--transport", "defaut"}), ConfigError,
       Catch::Matchers::Message("expected a file or one of the transport "
-                               "adaptive, classes, credits, default, ecn, flowlets, trimming, "
+                               "adaptive, classes, credits, default, ecn, flowlets, tcp, trimming, "
                                "found \"defaut\"; did you mean "
                                "\"default\"?"));
+}
+
+TEST_CASE("TCP is a transport, which goes without what only RDMA has", "[cli]") {
+  REQUIRE(describe(read_options({"--transport", "tcp", "--control", "dctcp"})) ==
+          "transport tcp, congestion control dctcp, ECN dctcp, PFC off, path MTU 1448, "
+          "retransmission tcp");
+  const auto refuses = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--transport", "tcp"};
+    words.insert(words.end(), more.begin(), more.end());
+    REQUIRE_THROWS_AS(check_options(read_options(words).options), ConfigError);
+  };
+  refuses({"--pfc", "on"});
+  refuses({"--credits", "128K"});
+  refuses({"--server-credits", "64K"});
+  refuses({"--retransmission", "selective"});
+  refuses({"--control", "dcqcn-nic"});
+  refuses({"--control", "hpcc"});
+  refuses({"--control", "receiver-credit"});
+  refuses({"--fast-forward", "exact"});
 }
 
 TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",

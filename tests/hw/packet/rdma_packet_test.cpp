@@ -47,6 +47,17 @@ MessageSizes sizes_of(RdmaLink link, RdmaVerb verb, const GoldenTable& table, st
 
 }  // namespace
 
+TEST_CASE("segments of TCP fill the MTU of Ethernet, and an ACK has its smallest frame but six") {
+  const auto wire = [](Bytes payload) {
+    return wire_bytes(RdmaLink::Tcp, RdmaOpcode::SendOnly, payload);
+  };
+  REQUIRE(tcp_payload(Bytes(1500)) == Bytes(1448));
+  REQUIRE(wire(tcp_payload(Bytes(1500))) == Bytes(1538));
+  REQUIRE(wire(tcp_payload(Bytes(9000))) == Bytes(9038));
+  REQUIRE(wire(Bytes(1)) == Bytes(91));
+  REQUIRE(wire_bytes(RdmaLink::Tcp, RdmaOpcode::Acknowledge, Bytes(0)) == Bytes(90));
+}
+
 TEST_CASE("RoCEv2 messages take the golden packets and bytes", "[transport]") {
   const GoldenTable table(transport_goldens("packets"), "roce_columns", "roce_rows");
   REQUIRE(table.rows() == 56);

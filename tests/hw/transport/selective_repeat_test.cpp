@@ -84,6 +84,15 @@ struct RepeatTransfer {
 
 }  // namespace
 
+TEST_CASE("timeouts of selective repeat leave time for the round trip of a slow path") {
+  const SelectiveSettings fast = with_time_for({}, 32_us);
+  REQUIRE(fast.short_timeout == 100_us);
+  REQUIRE(fast.long_timeout == 320_us);
+  const SelectiveSettings slow = with_time_for({}, 2_ms);
+  REQUIRE(slow.short_timeout == 6_ms);
+  REQUIRE(slow.long_timeout == 20_ms);
+}
+
 TEST_CASE("only the holes below the highest packet that came are sent again", "[transport]") {
   const SelectiveSettings settings;
   SelectiveSender sender(settings);

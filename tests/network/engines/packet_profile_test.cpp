@@ -168,6 +168,18 @@ TEST_CASE("a transport with queues has lanes, and says which may lose packets", 
           "found 2");
 }
 
+TEST_CASE("the shipped transport of TCP has its frames and ports with a bound", "[transport]") {
+  const PacketOptions tcp = load_packet_options(kFolder / "tcp.yaml", kFolder);
+  REQUIRE(tcp.framing == RdmaLink::Tcp);
+  REQUIRE(tcp.retransmission == Retransmission::Tcp);
+  REQUIRE(tcp.mtu == Bytes(1448));
+  REQUIRE(tcp.port_queue == Bytes(131'072));
+  REQUIRE(tcp.buffer == Bytes(0));
+  REQUIRE_FALSE(tcp.pfc);
+  REQUIRE(tcp.tcp.min_timeout == 200_ms);
+  REQUIRE_NOTHROW(check_options(tcp));
+}
+
 TEST_CASE("the shipped transport that trims needs what it has", "[transport]") {
   const PacketOptions trimming = load_packet_options(kFolder / "trimming.yaml", kFolder);
   REQUIRE(trimming.trims);
