@@ -25,7 +25,7 @@ struct TcpRow {
 
 Table tcp_table(const std::vector<TcpRow>& rows, Bytes payload) {
   const double packet = static_cast<double>(payload.count());
-  return table_of(rows, [&](const TcpRow& row) -> std::vector<Field> {
+  return trainyard::table_of(rows, [&](const TcpRow& row) -> std::vector<Field> {
     return {{{.name = "size", .key = "size_bytes", .unit = "(B)"}, Cell::of(row.size.count())},
             {{.name = "rate", .key = "rate_gb_per_s", .unit = "(GB/s)"},
              Cell::number(row.rate.bytes_per_second / 1e9, 3)},
