@@ -59,13 +59,13 @@ constexpr std::int64_t kFrameBytes = kEthernetHeaderBytes + kFrameCheckBytes;
 // Each packet has an entry in a ring or completion queue (mlx5: 64 B).
 constexpr double kEntryBytes = 64.0;
 // Efficiencies of adapters in the catalogue are for this MTU of RDMA.
-constexpr Bytes kCatalogueMtu{4096};
+constexpr Bytes kRdmaMtu{4096};
 
-double nanoseconds_of(SimTime time) {
+double in_nanoseconds(SimTime time) {
   return time.microseconds() * 1e3;
 }
 
-double as_double(Bytes size) {
+double count_of(Bytes size) {
   return static_cast<double>(size.count());
 }
 
@@ -82,15 +82,15 @@ double sender_time(const TcpSettings& settings, double size, double segments, do
   if (settings.zero_copy != ZeroCopy::Off) {
     const bool is_huge = settings.zero_copy == ZeroCopy::HugePages;
     data =
-        nanoseconds_of(kPin) * (is_huge ? std::max(segments, 1.0) : std::ceil(size / kPageBytes));
+        in_nanoseconds(kPin) * (is_huge ? std::max(segments, 1.0) : std::ceil(size / kPageBytes));
   }
-  return nanoseconds_of(kCall) + data + segments * nanoseconds_of(kSendSegment) +
-         (settings.tso ? 0.0 : packets * nanoseconds_of(kCut));
+  return in_nanoseconds(kCall) + data + segments * in_nanoseconds(kSendSegment) +
+         (settings.tso ? 0.0 : packets * in_nanoseconds(kCut));
 }
 
 // Interrupts take this for so many, until their data are in the socket.
 double interrupt_time(double packets, double segments) {
-  return packets * nanoseconds_of(kReceivePacket) + segments * nanoseconds_of(kReceiveSegment);
+  return packets * in_nanoseconds(kReceivePacket) + segments * in_nanoseconds(kReceiveSegment);
 }
 
 struct Stage {
@@ -112,8 +112,7 @@ void add_links(const VerbPath& path, double payload, std::vector<Stage>& stages)
   const auto network = [&](const VerbLink&) {
     // The catalogue's rate is that of data in RDMA packets of 4096 B.
     const double share =
-        as_double(kCatalogueMtu) /
-        as_double(wire_bytes(RdmaLink::RoceV2, RdmaOpcode::SendOnly, kCatalogueMtu));
+        count_of(kRdmaMtu) / count_of(wire_bytes(RdmaLink::RoceV2, RdmaOpcode::SendOnly, kRdmaMtu));
     return Stage{"wire", (frame + kPreambleBytes + kInterFrameGapBytes) * share};
   };
   add(path.there.source_links, host);
@@ -130,8 +129,8 @@ Bytes tcp_payload(const TcpSettings& settings) {
 
 TcpCpu tcp_cpu(const TcpSettings& settings, Bytes size) {
   CHECK(size > Bytes(0), "a message has data");
-  const double bytes = as_double(size);
-  const double packets = bytes / as_double(tcp_payload(settings));
+  const double bytes = count_of(size);
+  const double packets = bytes / count_of(tcp_payload(settings));
   return {
       .sender =
           sender_time(settings, bytes, bytes / segment_bytes(settings, true), packets) / bytes,
@@ -142,7 +141,7 @@ TcpCpu tcp_cpu(const TcpSettings& settings, Bytes size) {
 
 TcpRate tcp_rate(const VerbPath& path, const TcpSettings& settings, Bytes size) {
   const TcpCpu cpu = tcp_cpu(settings, size);
-  const double payload = as_double(tcp_payload(settings));
+  const double payload = count_of(tcp_payload(settings));
   const double sockets = settings.sockets;
   const double cores = settings.cores;
   std::vector<Stage> stages{
@@ -161,15 +160,15 @@ TcpRate tcp_rate(const VerbPath& path, const TcpSettings& settings, Bytes size) 
 SimTime tcp_latency(const VerbPath& path, const TcpSettings& settings, Bytes size) {
   CHECK(size > Bytes(0), "a message has data");
   const Bytes payload = tcp_payload(settings);
-  const double first = std::min(as_double(size), segment_bytes(settings, true));
-  const double packets = std::ceil(first / as_double(payload));
+  const double first = std::min(count_of(size), segment_bytes(settings, true));
+  const double packets = std::ceil(first / count_of(payload));
   TcpSettings alone = settings;
   alone.sockets = 1;
   const double nanoseconds =
       sender_time(settings, first, 1.0, packets) +
       data_nanoseconds(path.there, payload, Bytes(static_cast<std::int64_t>(first))) +
       interrupt_time(packets, settings.gro ? 1.0 : packets) + first * kCopy +
-      (as_double(size) - first) * 1e9 / tcp_rate(path, alone, size).bytes_per_second;
+      (count_of(size) - first) * 1e9 / tcp_rate(path, alone, size).bytes_per_second;
   return path.there.latency + kWake + picoseconds(std::llround(nanoseconds * 1e3));
 }
 

@@ -42,7 +42,7 @@ struct TcpPoint {
   [[nodiscard]] double error() const { return 100.0 * (predicted / measured - 1.0); }
 };
 
-TcpSettings settings_of(const ConfigNode& node) {
+TcpSettings tcp_settings_of(const ConfigNode& node) {
   constexpr std::array<std::string_view, 3> kKinds{"off", "on", "huge-pages"};
   TcpSettings settings;
   settings.cores = static_cast<int>(node.required("cores").as_integer(1, 1000));
@@ -79,7 +79,7 @@ TcpPoint read_point(const ConfigNode& node) {
     point.is_constant = constant->as_bool();
   }
   point.budget_percent = node.required("budget_percent").as_number(0, 1000);
-  const TcpSettings settings = settings_of(node);
+  const TcpSettings settings = tcp_settings_of(node);
   const VerbPath path = path_of_point(node);
   const auto given_size = node.optional("size");
   const Bytes size(given_size ? given_size->as_integer(1, 1 << 30)
