@@ -16,12 +16,13 @@ constexpr std::uint64_t kKinds = 16;  // At least those of Wake.
 
 MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology& topology,
                          const Schedule& schedule, std::span<const NodeId> nodes,
-                         const MpiProfile& profile, Bytes size)
+                         const MpiProfile& profile, Bytes size, std::uint32_t under_way)
     : EventHandler(simulator),
       simulator_(simulator),
       network_(network),
       schedule_(schedule),
       profile_(profile),
+      under_way_(under_way),
       chunking_(schedule.shape(), size),
       ranks_(nodes.size()) {
   CHECK(schedule.shape().lanes == nodes.size(), "a lane for each rank");
@@ -66,6 +67,9 @@ void MpiExecutor::wake(SimTime time, Wake what, std::uint32_t index) {
 }
 
 void MpiExecutor::hand_over(ConnectionId connection, Bytes size, Wake what, std::uint32_t index) {
+  if (links_[index].is_inside) {
+    return wake(simulator_.now() + *profile_.loopback, what, index);
+  }
   network_.send(connection, size, *this, index * kKinds + static_cast<std::uint64_t>(what));
 }
 
@@ -82,7 +86,7 @@ void MpiExecutor::resume(std::uint32_t rank) {
 }
 
 bool MpiExecutor::is_eager(const Link& link, Bytes size) const {
-  return size < (link.is_inside ? profile_.shared.eager : profile_.tcp.eager);
+  return size < (link.is_inside ? profile_.shared->eager : *profile_.tcp.eager);
 }
 
 void MpiExecutor::on_event(std::uint64_t token) {
@@ -100,6 +104,11 @@ void MpiExecutor::on_event(std::uint64_t token) {
     case Wake::Arrive:
       ++link.arrived;
       return resume(link.target);
+    case Wake::Post:
+      return hand_over(link.back, Bytes(0), Wake::Posted, index);
+    case Wake::Posted:
+      ++link.posted;
+      return match(index);
     case Wake::Answer:
       return hand_over(link.back, Bytes(0), Wake::Ask, index);
     case Wake::Ask:
@@ -108,9 +117,17 @@ void MpiExecutor::on_event(std::uint64_t token) {
       link.copied = occupy(link.source, transfer_time(link.asked, profile_.tcp.copy));
       return hand_over(link.there, link.asked, Wake::Bring, index);
     case Wake::Bring:
+      if (profile_.tcp.post) {
+        link.copied = link.copies.front();
+        link.copies.pop_front();
+      }
       return wake(std::max(simulator_.now(), link.copied), Wake::Ready, index);
     case Wake::Ready:
-      link.stage = Stage::Here;
+      if (profile_.tcp.post) {
+        ++link.arrived;
+      } else {
+        link.stage = Stage::Here;
+      }
       resume(link.target);
       [[fallthrough]];
     case Wake::Release:
@@ -133,6 +150,7 @@ void MpiExecutor::run(std::uint32_t rank) {
     end_ = std::max(end_, simulator_.now());
     return;
   }
+  post(rank);
   const Step step = schedule_.step(LaneId(rank), self.next);
   CHECK(is_message(step.kind), "a step that is a message");
   if (step.kind == StepKind::Send ? send(rank, step) : take(rank, step)) {
@@ -145,17 +163,17 @@ void MpiExecutor::run(std::uint32_t rank) {
 
 bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
   Rank& self = ranks_[rank];
-  if (self.has_received && self.sends > 0) {
+  if (self.has_received && self.sends >= under_way_) {
     return false;
   }
   self.has_received = false;
   ++messages_;
   Link& link = links_[step.connection];
   const Bytes size = chunking_.bytes(step.chunks);
-  const bool is_eager = this->is_eager(link, size);
-  SimTime busy = link.is_inside ? profile_.shared.send : profile_.tcp.send;
-  if (is_eager) {
-    busy += transfer_time(size, link.is_inside ? profile_.shared.copy : profile_.tcp.copy);
+  const bool by_memory = link.is_inside && profile_.shared;
+  SimTime busy = by_memory ? profile_.shared->send : profile_.tcp.send;
+  if (!profile_.tcp.post && is_eager(link, size)) {
+    busy += transfer_time(size, by_memory ? profile_.shared->copy : profile_.tcp.copy);
   } else {
     ++self.sends;
   }
@@ -166,13 +184,46 @@ bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
 
 void MpiExecutor::launch(std::uint32_t index) {
   Link& link = links_[index];
+  if (profile_.tcp.post) {
+    ++link.launched;
+    return match(index);
+  }
   const Bytes size = link.leaving.front();
   link.leaving.erase(link.leaving.begin());
   if (link.is_inside) {
-    wake(simulator_.now() + profile_.shared.latency, Wake::Arrive, index);
+    wake(simulator_.now() + profile_.shared->latency, Wake::Arrive, index);
   } else {
     hand_over(link.there, is_eager(link, size) ? size : Bytes(0), Wake::Arrive, index);
   }
+}
+
+void MpiExecutor::post(std::uint32_t rank) {
+  Rank& self = ranks_[rank];
+  if (!profile_.tcp.post) {
+    return;
+  }
+  const std::uint64_t steps = schedule_.step_count(LaneId(rank));
+  for (; self.posts < under_way_ && self.posting < steps; ++self.posting) {
+    const Step step = schedule_.step(LaneId(rank), self.posting);
+    if (step.kind != StepKind::Send) {
+      ++self.posts;
+      wake(occupy(rank, *profile_.tcp.post), Wake::Post, step.connection);
+    }
+  }
+}
+
+void MpiExecutor::match(std::uint32_t index) {
+  Link& link = links_[index];
+  if (link.launched == 0 || link.posted == 0) {
+    return;
+  }
+  --link.launched;
+  --link.posted;
+  const Bytes size = link.leaving.front();
+  link.leaving.erase(link.leaving.begin());
+  const SimTime copied = occupy(link.source, transfer_time(size, profile_.tcp.copy));
+  link.copies.push_back(link.is_inside ? copied + *profile_.loopback : copied);
+  hand_over(link.there, size, Wake::Bring, index);
 }
 
 bool MpiExecutor::take(std::uint32_t rank, const Step& step) {
@@ -181,12 +232,16 @@ bool MpiExecutor::take(std::uint32_t rank, const Step& step) {
     return false;
   }
   const Bytes size = chunking_.bytes(step.chunks);
-  const MpiProfile::Shared& shared = profile_.shared;
   const MpiProfile::Tcp& tcp = profile_.tcp;
-  if (is_eager(link, size)) {
-    (void)occupy(rank, link.is_inside ? shared.receive + transfer_time(size, shared.copy)
-                                      : tcp.receive + transfer_time(size, tcp.copy));
+  if (tcp.post) {
+    --ranks_[rank].posts;
+    (void)occupy(rank, tcp.receive + transfer_time(std::min(size, tcp.fragment), tcp.copy));
+  } else if (is_eager(link, size)) {
+    (void)occupy(rank, link.is_inside
+                           ? profile_.shared->receive + transfer_time(size, profile_.shared->copy)
+                           : tcp.receive + transfer_time(size, tcp.copy));
   } else if (link.is_inside) {
+    const MpiProfile::Shared& shared = *profile_.shared;
     const Bandwidth rate = size < shared.cached ? shared.read : shared.uncached;
     const SimTime read = occupy(rank, shared.rendezvous + transfer_time(size, rate));
     wake(read + shared.latency, Wake::Release, step.connection);

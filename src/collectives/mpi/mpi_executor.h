@@ -3,8 +3,8 @@
 // time goes into messages, copies and sums.
 //
 // A rank goes through the steps of its lane. Sends do not wait, but a send that follows a receive
-// waits until all sends before have ended, as MPI_Sendrecv and MPI_Waitall do. With s the bytes of
-// a message, c a rate of copies:
+// waits until all sends before have ended, as MPI_Sendrecv and MPI_Waitall do, or, where more may
+// be under way, until fewer than these have not. With s the bytes of a message, c a rate of copies:
 //   inside a host, s < eager   sender busy send + s/c, then latency; receiver busy receive + s/c
 //   inside a host, otherwise   sender busy send, then latency; receiver, when its lane is there,
 //                              busy rendezvous + s/read; the send ends a latency later
@@ -15,12 +15,19 @@
 //                              the message is there when the network has brought it, and not before
 //                              its copy at the sender has ended; receiver busy receive and the copy
 //                              of the last fragment. The send ends when the network has brought it
+//   receiver posts             (Gloo) receiver busy post for each of its next receives, as many as
+//                              may be under way, then an empty message; sender busy send; once both
+//                              are there busy s/c while the network carries the data; receiver busy
+//                              receive and the copy of the last fragment
+//   the same inside a host     an empty message comes a loopback later, and the data that much
+//                              after its copy at the sender
 //   a sum                      receiver busy s/sum more in a reduce, of which nobody else reads the
 //                              result, and s/rewrite in others
 // Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,13 +43,13 @@ namespace trainyard {
 class MpiExecutor final : private EventHandler {
  public:
   // The schedule has one lane for each rank, in their order, and no other steps than messages. Rank
-  // r is in the memory nodes[r]; those of one server have a host in common. `begin` is when all
-  // ranks begin. The arguments must outlive the executor.
+  // r is in the memory nodes[r]; those of one server have a host in common. `under_way` is what
+  // mpi_under_way() says. The arguments must outlive the executor.
   MpiExecutor(Simulator& simulator, Network& network, const Topology& topology,
               const Schedule& schedule, std::span<const NodeId> nodes, const MpiProfile& profile,
-              Bytes size);
+              Bytes size, std::uint32_t under_way);
 
-  void start(SimTime begin);
+  void start(SimTime begin);  // When all ranks begin.
   // When the last rank has ended; none if one never does. After the simulator has run.
   [[nodiscard]] std::optional<SimTime> finish_time() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
@@ -59,6 +66,8 @@ class MpiExecutor final : private EventHandler {
     Bring,    // the network has brought it,
     Ready,    // and its copy at the sender has ended, too.
     Release,  // A send has ended.
+    Post,     // The receiver has said that it is ready,
+    Posted,   // and that has come to the sender.
   };
   enum class Stage : std::uint8_t { None, Asked, Here };  // Stages of an announced message.
 
@@ -70,6 +79,9 @@ class MpiExecutor final : private EventHandler {
     ConnectionId back = {};
     std::vector<Bytes> leaving = {};  // Sizes of messages before Launch.
     std::uint32_t arrived = 0;        // Messages that the receiver may take.
+    std::uint32_t launched = 0;       // Where receivers post: messages that wait for that,
+    std::uint32_t posted = 0;         // receives that wait for messages,
+    std::deque<SimTime> copies = {};  // and when copies of what is under way have ended.
     Stage stage = Stage::None;        // Of the first of them.
     Bytes asked = {};                 // Its size,
     SimTime copied = {};              // and when its copy at the sender has ended.
@@ -78,6 +90,8 @@ class MpiExecutor final : private EventHandler {
     std::uint64_t next = 0;     // Step.
     SimTime free = {};          // When its CPU has nothing to do.
     std::uint32_t sends = 0;    // Those that have not ended.
+    std::uint64_t posting = 0;  // The step from which on receives are not posted,
+    std::uint32_t posts = 0;    // and how many before have not come.
     bool has_received = false;  // Since the last send.
     bool is_waiting = false;
   };
@@ -90,6 +104,9 @@ class MpiExecutor final : private EventHandler {
   bool send(std::uint32_t rank, const Step& step);
   bool take(std::uint32_t rank, const Step& step);
   void launch(std::uint32_t index);
+  void post(std::uint32_t rank);
+  // Sends what is both launched and posted.
+  void match(std::uint32_t index);
   // Lets a rank go on that waits.
   void resume(std::uint32_t rank);
   // Keeps the CPU of a rank busy; returns until when.
@@ -100,6 +117,7 @@ class MpiExecutor final : private EventHandler {
   Network& network_;
   const Schedule& schedule_;
   const MpiProfile& profile_;
+  std::uint32_t under_way_;
   Chunking chunking_;
   std::vector<Link> links_;
   std::vector<Rank> ranks_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of those of Open MPI's algorithms that are written out here (mpi_schedule.h says
-// what each does). The chunks are those of the operation, or fewer: 1 for trees without blocks and
-// M, the greatest power of two up to N, for Rabenseifner's.
+// The messages of those algorithms of Open MPI and MPICH that are written out here (mpi_schedule.h
+// says what each does). The chunks are those of the operation, or fewer: 1 for trees without blocks
+// and M, the greatest power of two up to N, for Rabenseifner's.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,12 @@ class MpiWriter {
         root_(call.root.value()),
         writer_(ranks_) {}
 
+  // Chunks in a row.
+  [[nodiscard]] static Chunks span(std::uint32_t first, std::uint32_t count) {
+    Chunks chunks(count);
+    std::iota(chunks.begin(), chunks.end(), first);
+    return chunks;
+  }
   [[nodiscard]] Rank ranks() const { return ranks_; }
   [[nodiscard]] Rank root() const { return root_; }
   [[nodiscard]] const MpiCall& call() const { return call_; }
@@ -60,10 +67,16 @@ void write_up(MpiWriter& writer, MpiTreeKind kind);
 void write_gather(MpiWriter& writer, MpiTreeKind kind, bool asks);
 void write_scatter(MpiWriter& writer, MpiTreeKind kind);
 
-void write_rabenseifner(MpiWriter& writer);  // M chunks.
+void write_rabenseifner(MpiWriter& writer);              // M chunks.
+void write_reduce_scatter_allgather(MpiWriter& writer);  // The same.
+void write_reduce_scatter_gather(MpiWriter& writer);     // The same.
 void write_butterfly(MpiWriter& writer);
 void write_neighbors(MpiWriter& writer);  // An even number of ranks.
 void write_split(MpiWriter& writer);      // Two chunks.
 void write_scatter_allgather(MpiWriter& writer);
+void write_scatter_ring(MpiWriter& writer);
+void write_pairwise_sums(MpiWriter& writer);
+void write_pairwise_exchange(MpiWriter& writer);  // A chunk for each pair of ranks.
+void write_scattered(MpiWriter& writer);          // The same.
 
 }  // namespace trainyard

@@ -27,7 +27,10 @@ void shared_fields(Fields& fields, MpiProfile::Shared& shared) {
 void tcp_fields(Fields& fields, MpiProfile::Tcp& tcp) {
   fields.required("send", tcp.send, kTime, "CPU time of a message at its sender.");
   fields.required("receive", tcp.receive, kTime, "CPU time of a message at its receiver.");
-  fields.required("eager", tcp.eager, kSize, "From this size on the sender asks first.");
+  fields.optional("eager", tcp.eager, kSize,
+                  "From this size on the sender asks first; this or `post`.");
+  fields.optional("post", tcp.post, kTime,
+                  "CPU time of a receiver to say that it is ready, which every sender awaits.");
   fields.required("fragment", tcp.fragment, kSize, "What is copied after it has come.");
   fields.required("copy", tcp.copy, kRate, "Each of two copies.");
 }
@@ -36,12 +39,27 @@ void tcp_fields(Fields& fields, MpiProfile::Tcp& tcp) {
 
 void mpi_fields(Fields& fields, MpiProfile& profile) {
   fields.cite_sources();
-  fields.required("shared", profile.shared, Group{shared_fields}, "Messages inside a host.");
+  fields.optional("shared", profile.shared, Group{shared_fields},
+                  "Messages inside a host, through shared memory; this or `loopback`.");
+  fields.optional("loopback", profile.loopback, kTime,
+                  "Messages inside a host take the way of `tcp`, and this until the other side is "
+                  "awake.");
   fields.required("tcp", profile.tcp, Group{tcp_fields}, "Messages between hosts.");
   fields.required("sum", profile.sum, kRate, "Sums of floats, by the bytes of one addend.");
   fields.required("copy", profile.copy, kRate, "Copies within a rank.");
   fields.required("rewrite", profile.rewrite, kRate,
                   "Both, into what other ranks have read before.");
+  fields.check([&](const ConfigNode& node) {
+    if (profile.shared.has_value() == profile.loopback.has_value()) {
+      node.fail("one of shared and loopback", profile.shared ? "both" : "none");
+    }
+    if (profile.tcp.eager.has_value() == profile.tcp.post.has_value()) {
+      node.required("tcp").fail("one of eager and post", profile.tcp.post ? "both" : "none");
+    }
+    if (profile.loopback.has_value() != profile.tcp.post.has_value()) {
+      node.fail("loopback beside tcp.post alone", profile.loopback ? "eager" : "shared");
+    }
+  });
 }
 
 MpiProfile MpiProfile::load(const std::filesystem::path& file) {

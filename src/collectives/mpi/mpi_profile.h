@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The costs of messages of MPI to the CPUs that send and receive them, read from
-// configs/mpi/profile.yaml. docs/models/mpi.md has the equations.
+// The costs of messages of MPI and Gloo to the CPUs that send and receive them, read from
+// configs/mpi/profile.yaml and gloo-profile.yaml. docs/models/mpi.md and gloo.md have the
+// equations.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "sim/units.h"
 
@@ -25,15 +27,20 @@ struct MpiProfile {
     Bytes cached;        // from this size on
     Bandwidth uncached;  // this one.
   };
-  // Between hosts: by the sockets of the kernel.
+  // Between hosts, and inside one where nothing is shared: by the sockets of the kernel.
   struct Tcp {
     SimTime send;     // CPU time of a message at its sender, system call included,
     SimTime receive;  // and at its receiver.
-    Bytes eager;      // From this size on the sender asks first.
-    Bytes fragment;   // The receiver copies the last part of this size after it has come.
-    Bandwidth copy;   // Each of two copies.
+    // One of the two: from this size on the sender asks first; or the CPU time of a receiver to say
+    // that it is ready, before it waits for a message, which the sender awaits whatever the size.
+    std::optional<Bytes> eager;
+    std::optional<SimTime> post;
+    Bytes fragment;  // The receiver copies the last part of this size after it has come.
+    Bandwidth copy;  // Each of two copies.
   };
-  Shared shared;
+  // Messages go one of these two ways inside a host.
+  std::optional<Shared> shared;
+  std::optional<SimTime> loopback;  // They go by `tcp`, so much later, threads awake.
   Tcp tcp;
   Bandwidth sum;      // Sums of floats in host memory, by the bytes of one addend,
   Bandwidth copy;     // and from one buffer of a rank to another.

@@ -4,6 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <string_view>
 
 #include "sim/check.h"
 #include "sim/config.h"
@@ -15,6 +18,8 @@ namespace {
 void band_fields(Fields& fields, MpiRules::Band& band) {
   fields.optional("ranks_below", band.ranks_below, Whole{1, 1'000'000},
                   "Numbers of ranks below this, and not of a band before; all others if missing.");
+  fields.optional("powers_of_two", band.powers_of_two, Flag{},
+                  "Of these, powers of two alone, and not of a band before.");
   fields.optional("sizes_below", band.sizes_below, List{Amount{}}, "Bounds of sizes, rising.");
   fields.required("use", band.use, List{Text{}},
                   "The algorithm below each bound, and one for all greater sizes.");
@@ -31,15 +36,20 @@ void band_fields(Fields& fields, MpiRules::Band& band) {
 }
 
 void rule_fields(Fields& fields, MpiRules::Rule& rule) {
-  fields.required("function", rule.function, Text{}, "The function of Open MPI that decides.");
+  fields.required("function", rule.function, Text{},
+                  "The function of the library, or its table, that decides.");
+  static constexpr std::array<std::string_view, 2> kBytes{"whole", "block"};
+  fields.required("bytes", rule.by_block, Choice{kBytes},
+                  "Whether the bytes of all ranks' blocks decide, or those of one.");
   fields.required("algorithms", rule.algorithms, List{Text{}},
-                  "What Open MPI has, in the order of its numbers from 1 on.");
+                  "What `--algo` may ask for; Open MPI numbers them in this order from 1 on.");
   fields.required("bands", rule.bands, List{Group{band_fields}}, "Numbers of ranks, rising.");
   fields.check([&](const ConfigNode& node) {
     const ConfigNode bands = node.required("bands");
     if (rule.bands.empty() ||
         !std::ranges::is_sorted(rule.bands, {}, &MpiRules::Band::ranks_below) ||
-        rule.bands.back().ranks_below != MpiRules::Band{}.ranks_below) {
+        rule.bands.back().ranks_below != MpiRules::Band{}.ranks_below ||
+        rule.bands.back().powers_of_two) {
       bands.fail("bands that rise, the last without a bound", "others");
     }
     for (const MpiRules::Band& band : rule.bands) {
@@ -52,17 +62,14 @@ void rule_fields(Fields& fields, MpiRules::Rule& rule) {
   });
 }
 
-// The bytes by which Open MPI decides.
-Bytes deciding_size(Operation operation, int ranks, Bytes size) {
-  const bool by_block = row_of(operation).splits && operation != Operation::ReduceScatter;
-  return by_block ? Bytes(size.count() / ranks) : size;
-}
-
 }  // namespace
 
 void mpi_rule_fields(Fields& fields, MpiRules& rules) {
   std::string source;
   fields.required("source", source, Text{}, "Where the rules are from.");
+  static constexpr auto kNames = row_names(kMpiLibraries);
+  fields.required("library", rules.library, Choice{kNames}, "Whose algorithms these names are.");
+  fields.required("release", rules.release, Text{}, "Its name and release for notes.");
   fields.required("rules", rules.rules, Named{Group{rule_fields}}, "By operation.");
   fields.check([&](const ConfigNode& node) {
     for (const auto& [name, rule] : rules.rules) {
@@ -88,10 +95,12 @@ const MpiRules::Rule* MpiRules::rule(Operation operation) const {
 const std::string& MpiRules::choose(Operation operation, int ranks, Bytes size) const {
   const Rule* const found = rule(operation);
   CHECK(found != nullptr, "an operation with a rule");
-  const Band& band = *std::ranges::find_if(
-      found->bands, [&](const Band& each) { return ranks < each.ranks_below; });
-  const auto bound =
-      std::ranges::upper_bound(band.sizes_below, deciding_size(operation, ranks, size));
+  const Band& band = *std::ranges::find_if(found->bands, [&](const Band& each) {
+    const bool is_power = std::has_single_bit(static_cast<unsigned>(ranks));
+    return ranks < each.ranks_below && (is_power || !each.powers_of_two);
+  });
+  const auto bound = std::ranges::upper_bound(band.sizes_below,
+                                              found->by_block ? Bytes(size.count() / ranks) : size);
   return band.use[static_cast<std::size_t>(bound - band.sizes_below.begin())];
 }
 

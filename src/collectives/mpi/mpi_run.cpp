@@ -12,26 +12,26 @@ namespace trainyard {
 namespace {
 
 // Chunks of alltoall are listed message by message: log2(N) N^2 / 2 entries of Bruck's.
-void check_held(int ranks) {
+void check_held(int ranks, std::string_view runtime) {
   constexpr int kMaxRanks = 1'024;
   if (ranks > kMaxRanks) {
-    throw ConfigError(
-        fmt::format("--runtime mpi: expected at most {} ranks, found {}", kMaxRanks, ranks));
+    throw ConfigError(fmt::format("--runtime {}: expected at most {} ranks, found {}", runtime,
+                                  kMaxRanks, ranks));
   }
 }
 
 }  // namespace
 
-std::vector<NodeId> mpi_nodes(const Cluster& cluster) {
-  check_held(static_cast<int>(cluster.gpus.size()));
+std::vector<NodeId> mpi_nodes(const Cluster& cluster, std::string_view runtime) {
+  check_held(static_cast<int>(cluster.gpus.size()), runtime);
   const Routing routing(cluster.topology, cluster.routing);
   std::vector<NodeId> nodes;
   for (const NodeId gpu : cluster.gpus) {
     const std::optional<NodeId> memory = routing.host_memory(gpu);
     if (!memory) {
       throw ConfigError(fmt::format(
-          "--runtime mpi: expected servers with CPUs, whose memory has the ranks, found {} without",
-          cluster.topology.node(gpu).name));
+          "--runtime {}: expected servers with CPUs, whose memory has the ranks, found {} without",
+          runtime, cluster.topology.node(gpu).name));
     }
     nodes.push_back(*memory);
   }
@@ -45,7 +45,8 @@ MpiTiming time_mpi(const Cluster& cluster, const std::vector<NodeId>& nodes, std
   Routing routing(cluster.topology, cluster.routing);
   Simulator simulator;
   const auto network = make_network(fidelity, simulator, routing, packet);
-  MpiExecutor executor(simulator, *network, cluster.topology, *schedule, nodes, profile, call.size);
+  MpiExecutor executor(simulator, *network, cluster.topology, *schedule, nodes, profile, call.size,
+                       mpi_under_way(name, call));
   const MpiCopies copies = mpi_copies(name, call);
   executor.start(transfer_time(copies.own, profile.copy) +
                  transfer_time(copies.shared, profile.rewrite));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a call of MPI takes on an otherwise idle cluster whose ranks are in host memory: what
-// each rank copies of its own, then its schedule on CPUs (mpi_executor.h) and, between hosts, on a
-// network.
+// How long a call of MPI or Gloo takes on an otherwise idle cluster whose ranks are in host memory:
+// what each rank copies of its own, then its schedule on CPUs (mpi_executor.h) and, between hosts,
+// on a network.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ struct MpiTiming {
 };
 
 // The memories of the ranks: rank r is where the host memory nearest to GPU r is. Throws
-// ConfigError for servers without CPUs.
-[[nodiscard]] std::vector<NodeId> mpi_nodes(const Cluster& cluster);
+// ConfigError, which names the runtime, for servers without CPUs.
+[[nodiscard]] std::vector<NodeId> mpi_nodes(const Cluster& cluster,
+                                            std::string_view runtime = "mpi");
 
 // `name` is what mpi_algorithm() gave, `nodes` what mpi_nodes() gave. Throws ConfigError if two
 // ranks cannot reach each other, or for more messages than are held.

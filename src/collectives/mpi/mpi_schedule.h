@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of Open MPI's algorithms, by its names for them, for N ranks in host memory. Those
+// The messages of the algorithms of Open MPI, MPICH and Gloo, by their names for them, for N ranks
+// in host memory; gloo_messages.h has those of Gloo, the others are these. Those
 // of the literature are the schedules of collectives/algorithms: ring, recursive_doubling, bruck,
 // pairwise, recursive halving (halving-doubling-far), and the exchange of all with all at once.
 // Trees are those of mpi_tree.h. The others, M the greatest power of two up to N, E = N - M:
@@ -18,8 +19,20 @@
 //                  lacks along a tree of those that have it
 //   linear_sync    of gather: the root asks each rank, one by one
 //   nonoverlapping a reduce to rank 0, and then a broadcast, or a scatter
+// and of MPICH:
+//   reduce_scatter_allgather
+//                  rabenseifner, but the even ones of the pairs give all to the odd ones and get
+//                  all back
+//   reduce_scatter_gather
+//                  of reduce: the odd ones of the pairs give all to the even ones; halving as
+//                  above, and back to the root along a tree of the same pairs
+//   scatter_recursive_doubling_allgather, scatter_ring_allgather
+//                  of broadcast: scatter_allgather; the same scatter, then a ring
+//   pairwise       of reduce_scatter: round i gives rank r + i its block, and takes one of r - i
+//   scattered      of alltoall: all to all at once, by 32 ranks at a time
 // Fixed decisions ask for no segments, so that nothing is a pipeline and segmented_ring is a ring.
-// Sources: open-mpi/ompi @ffb0adcdd677 (v4.1.4), ompi/mca/coll/base/coll_base_OPERATION.c.
+// Sources: open-mpi/ompi @ffb0adcdd677 (v4.1.4), ompi/mca/coll/base/coll_base_OPERATION.c;
+// pmodels/mpich @fba49d670a7c (v4.1.2), src/mpi/coll/OPERATION/OPERATION_intra_NAME.c.
 #pragma once
 
 #include <memory>
@@ -33,7 +46,7 @@
 
 namespace trainyard {
 
-// The algorithm that Open MPI runs where this one is asked for: another one where the call has
+// The algorithm that the library runs where this one is asked for: another one where the call has
 // fewer elements (of 4 bytes) than it needs or a number of ranks that it cannot do. None for what
 // has no schedule here.
 [[nodiscard]] std::optional<std::string> mpi_algorithm(std::string_view name, const MpiCall& call);
@@ -44,6 +57,10 @@ struct MpiCopies {
   Bytes shared;  // and to where others do.
 };
 [[nodiscard]] MpiCopies mpi_copies(std::string_view name, const MpiCall& call);
+
+// How many messages a rank may have under way at the same time: receives that it has posted in
+// advance, and sends that have not ended when it sends the next one after a receive.
+[[nodiscard]] std::uint32_t mpi_under_way(std::string_view name, const MpiCall& call);
 
 // `name` is what mpi_algorithm() gave. Where it calls other operations the rules choose for them.
 [[nodiscard]] std::unique_ptr<Schedule> mpi_schedule(std::string_view name, const MpiCall& call,

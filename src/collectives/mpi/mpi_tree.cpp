@@ -66,6 +66,8 @@ Numbers children_of(MpiTreeKind kind, std::uint32_t v, std::uint32_t ranks) {
       return binomial_children(v, ranks);
     case MpiTreeKind::InOrder:
       return low_children(v, ranks, 2, false);
+    case MpiTreeKind::InOrderFar:
+      return low_children(v, ranks, 2, true);
     case MpiTreeKind::Knomial:
       return low_children(v, ranks, 4, true);
     case MpiTreeKind::InOrderBinary:

@@ -11,15 +11,18 @@
 namespace trainyard {
 
 TEST_CASE("every algorithm ends on hosts of any number, and twice alike", "[collectives][mpi]") {
-  const MpiRules rules = shipped_mpi_rules();
-  const MpiProfile profile = shipped_mpi_profile();
+  const std::string_view file = GENERATE(from_range(kShippedMpiRules));
+  const MpiRules rules = shipped_mpi_rules(file);
+  const MpiProfile profile = file == "gloo" ? shipped_gloo_profile() : shipped_mpi_profile();
   for (const auto& [nodes, gpus] : {std::pair{1, 1}, {1, 8}, {3, 1}, {2, 3}, {4, 4}}) {
     const Cluster cluster = shipped_cluster("dgx-a100", {.nodes = nodes, .gpus_per_node = gpus});
     const std::vector<NodeId> places = mpi_nodes(cluster);
     for (const auto& [operation, rule] : rules.rules) {
       for (const Bytes size : {Bytes(16 * nodes * gpus), kib(48 * nodes * gpus), mib(12)}) {
-        const MpiCall call{
-            .operation = *parse_operation(operation), .ranks = nodes * gpus, .size = size};
+        const MpiCall call{.library = rules.library,
+                           .operation = *parse_operation(operation),
+                           .ranks = nodes * gpus,
+                           .size = size};
         for (const std::string& wanted : rule.algorithms) {
           const auto name = mpi_algorithm(wanted, call);
           if (!name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules are Open MPI's: bounds belong to the greater side, and decide by what Open MPI decides
-// by. Single cells are looked up here; all of them were compared with the C functions.
+// The rules are those of Open MPI and MPICH: bounds belong to the greater side, and decide by what
+// the library decides by. Single cells are looked up here; all of them were compared with the C
+// functions, or with MPICH's own table and search.
 #include "support/catch.h"
 
 #include "collectives/mpi/mpi_rules.h"
@@ -15,8 +16,10 @@ namespace {
 
 std::string error_of(const std::string& bands) {
   ConfigDocument document = ConfigDocument::parse(
-      "source: s\nrules:\n  reduce:\n    function: f\n    algorithms: [a, b]\n    bands: " + bands +
-          "\n",
+      "source: s\nlibrary: mpich\nrelease: r\nrules:\n  reduce:\n    function: f\n    bytes: "
+      "whole\n"
+      "    algorithms: [a, b]\n    bands: " +
+          bands + "\n",
       "rules.yaml");
   MpiRules rules;
   try {
@@ -55,6 +58,25 @@ TEST_CASE("blocks decide where each rank has its own, but for reduce_scatter",
   REQUIRE(rules.rule(Operation::Barrier) == nullptr);
 }
 
+TEST_CASE("MPICH decides by powers of two", "[collectives][mpi]") {
+  const MpiRules rules = shipped_mpi_rules("mpich-4.1");
+  const auto broadcast = [&](int ranks, Bytes size) {
+    return rules.choose(Operation::Broadcast, ranks, size);
+  };
+  REQUIRE(broadcast(7, mib(1)) == "binomial");
+  REQUIRE(broadcast(8, Bytes(12'288)) == "binomial");
+  REQUIRE(broadcast(8, Bytes(12'289)) == "scatter_recursive_doubling_allgather");
+  REQUIRE(broadcast(8, kib(512)) == "scatter_recursive_doubling_allgather");
+  REQUIRE(broadcast(8, kib(512) + Bytes(1)) == "scatter_ring_allgather");
+  REQUIRE(broadcast(9, Bytes(12'289)) == "scatter_ring_allgather");
+  REQUIRE(rules.choose(Operation::AllGather, 16, kib(512) - Bytes(1)) == "recursive_doubling");
+  REQUIRE(rules.choose(Operation::AllGather, 17, kib(80) - Bytes(1)) == "brucks");
+  REQUIRE(rules.choose(Operation::AllGather, 17, kib(80)) == "ring");
+  // Eight ranks are below eight where the bound is left for the call.
+  REQUIRE(rules.choose(Operation::AllToAll, 8, Bytes(64)) == "scattered");
+  REQUIRE(rules.choose(Operation::AllToAll, 9, Bytes(9 * 256)) == "brucks");
+}
+
 TEST_CASE("rules that do not say one algorithm for each size are refused", "[collectives][mpi]") {
   REQUIRE(error_of("[{use: [a]}]").empty());
   REQUIRE(
@@ -63,6 +85,8 @@ TEST_CASE("rules that do not say one algorithm for each size are refused", "[col
   REQUIRE(error_of("[{sizes_below: [2 KiB, 1 KiB], use: [a, b, a]}]").find("sizes that rise") !=
           std::string::npos);
   REQUIRE(error_of("[{ranks_below: 4, use: [a]}]").find("the last without a bound") !=
+          std::string::npos);
+  REQUIRE(error_of("[{powers_of_two: true, use: [a]}]").find("the last without a bound") !=
           std::string::npos);
   REQUIRE(error_of("[{use: [c]}]").find("algorithms of the list above, found") !=
           std::string::npos);

@@ -23,7 +23,7 @@ SimTime time_of(const Cluster& cluster, Operation operation, std::string_view na
 
 TEST_CASE("a broadcast to one rank is a message", "[collectives][mpi]") {
   const MpiProfile profile = shipped_mpi_profile();
-  const MpiProfile::Shared& shared = profile.shared;
+  const MpiProfile::Shared& shared = *profile.shared;
   const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
   const Bytes shorter = kib(1);
   REQUIRE(time_of(host, Operation::Broadcast, "chain", shorter) ==
@@ -37,7 +37,7 @@ TEST_CASE("a broadcast to one rank is a message", "[collectives][mpi]") {
 
 TEST_CASE("sums and copies of its own take a rank's time", "[collectives][mpi]") {
   const MpiProfile profile = shipped_mpi_profile();
-  const MpiProfile::Shared& shared = profile.shared;
+  const MpiProfile::Shared& shared = *profile.shared;
   const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
   const Bytes size = kib(2);
   REQUIRE(time_of(host, Operation::AllReduce, "recursive_doubling", size) ==
@@ -51,9 +51,9 @@ TEST_CASE("sums and copies of its own take a rank's time", "[collectives][mpi]")
 TEST_CASE("between hosts a long message is asked for", "[collectives][mpi]") {
   const MpiProfile::Tcp tcp = shipped_mpi_profile().tcp;
   const Cluster hosts = shipped_cluster("dgx-a100", {.nodes = 2, .gpus_per_node = 1});
-  const SimTime shorter = time_of(hosts, Operation::Broadcast, "chain", tcp.eager - Bytes(4));
-  const SimTime longer = time_of(hosts, Operation::Broadcast, "chain", tcp.eager);
-  const SimTime copy = transfer_time(tcp.eager, tcp.copy);
+  const SimTime shorter = time_of(hosts, Operation::Broadcast, "chain", *tcp.eager - Bytes(4));
+  const SimTime longer = time_of(hosts, Operation::Broadcast, "chain", *tcp.eager);
+  const SimTime copy = transfer_time(*tcp.eager, tcp.copy);
   REQUIRE(shorter > tcp.send + tcp.receive + copy * 2 - nanoseconds(10));
   // Two more messages, but copies while the network carries the data, except for the last.
   REQUIRE(longer > tcp.send * 2 + tcp.receive * 2 + copy * 2);
@@ -65,6 +65,26 @@ TEST_CASE("a root with more ranks to serve takes longer", "[collectives][mpi]") 
   const SimTime few = time_of(four, Operation::Gather, "basic_linear", kib(256));
   const SimTime many = time_of(eight, Operation::Gather, "basic_linear", kib(512));
   REQUIRE(many > few * 2);
+}
+
+TEST_CASE("a message of Gloo goes once its receiver has posted", "[collectives][mpi]") {
+  const MpiProfile profile = shipped_gloo_profile();
+  const MpiProfile::Tcp& tcp = profile.tcp;
+  const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
+  const Bytes size = mib(1);
+  const auto time_of_gloo = [&](Operation operation, std::string_view name) {
+    const MpiCall call{
+        .library = MpiLibrary::Gloo, .operation = operation, .ranks = 2, .size = size};
+    return time_mpi(host, mpi_nodes(host), name, call, shipped_mpi_rules("gloo"), profile,
+                    Fidelity::Flow, roce_options())
+        .time;
+  };
+  const SimTime last = transfer_time(tcp.fragment, tcp.copy);
+  REQUIRE(time_of_gloo(Operation::Broadcast, "binomial") ==
+          *tcp.post + *profile.loopback * 2 + transfer_time(size, tcp.copy) + tcp.receive + last);
+  // Two halves; the second is sent before the first has been read.
+  const SimTime whole = time_of_gloo(Operation::AllReduce, "bcube");
+  REQUIRE(time_of_gloo(Operation::AllReduce, "ring") > whole);
 }
 
 }  // namespace trainyard
