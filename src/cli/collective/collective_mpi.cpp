@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/common/common.h"
 #include "cli/common/long_run_display.h"
 #include "collectives/mpi/mpi_run.h"
+#include "parallelism/operators/host_copies.h"
 #include "parallelism/run/tier_volumes.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -21,7 +23,7 @@ namespace {
 struct MpiRun {
   MpiCall call;
   std::string wanted;  // The choice of the rules or the user,
-  std::string name;    // and what Open MPI's code makes of it.
+  std::string name;    // and what the library's code makes of it.
   MpiTiming timing = {};
   std::vector<TierVolume> volumes = {};
 };
@@ -29,7 +31,8 @@ struct MpiRun {
 std::vector<MpiRun> runs_of(const CollectiveRequest& request, const CollectiveInputs& inputs) {
   std::vector<MpiRun> runs;
   for (const Bytes size : inputs.sizes) {
-    const MpiCall call{.operation = request.operation,
+    const MpiCall call{.library = request.mpi->rules.library,
+                       .operation = request.operation,
                        .ranks = inputs.ranks(),
                        .size = size,
                        .root = RankId(static_cast<std::uint32_t>(request.root))};
@@ -51,14 +54,33 @@ std::vector<MpiRun> runs_of(const CollectiveRequest& request, const CollectiveIn
   return runs;
 }
 
+// Returns the time of the copies that torch.distributed makes before and after a call whose tensors
+// are those of GPUs: of what a rank has, and of what it gets. A root alone has the whole of
+// scatter, and gets that of gather.
+SimTime staging_of(const MpiCall& call, const HostRates& rates) {
+  const Bytes block = Bytes(call.size.count() / call.ranks);
+  const bool has_block =
+      call.operation == Operation::AllGather || call.operation == Operation::Gather;
+  const bool gets_block = call.operation == Operation::Scatter;
+  return rates.copy_to_host(has_block ? block : call.size) +
+         rates.copy_to_gpu(gets_block ? block : call.size);
+}
+
 void time_runs(const CollectiveRequest& request, const CollectiveInputs& inputs,
                std::vector<MpiRun>& runs) {
-  const std::vector<NodeId> nodes = mpi_nodes(inputs.cluster);
+  const std::vector<NodeId> nodes = mpi_nodes(inputs.cluster, request.runtime.hosts);
+  std::optional<HostRates> copies;
+  if (request.mpi->stages) {
+    copies = host_rates(inputs.cluster);
+  }
   const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
   run_tasks(runs.size(), request.threads, "collective", [&](std::size_t index) {
     MpiRun& run = runs[index];
     run.timing = time_mpi(inputs.cluster, nodes, run.name, run.call, request.mpi->rules,
                           request.mpi->profile, request.runtime.fidelity(), request.packet.options);
+    if (copies) {
+      run.timing.time += staging_of(run.call, *copies);
+    }
     CollectiveResult carried;
     carried.link_use = std::move(run.timing.link_use);
     run.volumes = tier_volumes(tiers, traffic_of(carried, "collective"));
@@ -72,9 +94,34 @@ void add_names(const std::vector<MpiRun>& runs, std::vector<std::string>& notes)
     const bool is_new =
         index == 0 || runs[index - 1].wanted != run.wanted || runs[index - 1].name != run.name;
     if (run.name != run.wanted && is_new) {
-      notes.push_back(fmt::format("{} of {}: Open MPI runs it as {}", run.wanted,
-                                  to_string(run.call.size), run.name));
+      notes.push_back(fmt::format("{} of {}: {} runs it as {}", run.wanted,
+                                  to_string(run.call.size), title_of(run.call.library), run.name));
     }
+  }
+}
+
+// Where ranks are, how messages go, and where costs are from.
+std::string main_note(const CollectiveRequest& request) {
+  return fmt::format(
+      "{} runtime: {} between host memories, a rank for each GPU on a core of its own beside the "
+      "nearest memory; inside a host {}, between hosts by TCP, with the costs of configs/{}, which "
+      "are those of one machine",
+      request.runtime.hosts, request.mpi->rules.release,
+      request.mpi->profile.shared ? "through shared memory" : "by TCP over the loopback",
+      request.mpi->profile_name);
+}
+
+// Operations for which MPICH's devices compose algorithms by node.
+void add_mpich_note(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                    std::vector<std::string>& notes) {
+  const Operation operation = request.operation;
+  const bool composes = operation == Operation::AllReduce || operation == Operation::Broadcast ||
+                        operation == Operation::Reduce;
+  if (request.mpi->rules.library == MpiLibrary::Mpich && composes &&
+      inputs.ranks() > inputs.cluster.nodes) {
+    notes.push_back(
+        "several ranks of a host: this is MPICH with MPIR_CVAR_DEVICE_COLLECTIVES=none; its device "
+        "ch4 goes through the memory of a host first for this operation");
   }
 }
 
@@ -88,10 +135,12 @@ CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& in
   run.report.fidelity = to_string(request.runtime.fidelity());
   run.report.show_fingerprint = request.fingerprint;
   run.report.notes = std::move(inputs.notes);
-  run.report.notes.push_back(
-      "mpi runtime: Open MPI 4.1 between host memories, a rank for each GPU on a core of its own "
-      "beside the nearest memory; inside a host through shared memory, between hosts by TCP, with "
-      "the costs of configs/mpi/profile.yaml, which are those of one machine");
+  run.report.notes.push_back(main_note(request));
+  add_mpich_note(request, inputs, run.report.notes);
+  if (request.mpi->stages) {
+    run.report.notes.emplace_back(
+        "tensors of GPUs: each time begins with a copy to host memory and ends with one back");
+  }
   std::vector<MpiRun> runs = runs_of(request, inputs);
   time_runs(request, inputs, runs);
   for (const MpiRun& timed : runs) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime mpi of `trainyard collective`: what Open MPI chooses, between host memories.
+// The runtimes mpi and gloo of `trainyard collective`: what Open MPI, MPICH and Gloo choose,
+// between host memories.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -10,8 +11,8 @@
 
 namespace trainyard {
 
-// Runs every size with every algorithm. The request must have MPI's rules. Throws ConfigError for
-// what the model does not have; runs that never were complete are logged.
+// Runs every size with every algorithm. The request must have rules of MPI or Gloo. Throws
+// ConfigError for what the model does not have; runs that never were complete are logged.
 [[nodiscard]] CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& inputs,
                                         spdlog::logger& log);
 

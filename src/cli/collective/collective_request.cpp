@@ -102,7 +102,7 @@ std::string_view algorithm_help() {
   static const std::string text = fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
       "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat,collnetdirect,"
-      "collnetchain; mpi: auto (Open MPI's own choice), or some of its names for OP",
+      "collnetchain; mpi, gloo: auto (the library's own choice), or some of its names for OP",
       fmt::join(names_of(kAlgorithms), ","));
   return text;
 }
@@ -112,16 +112,28 @@ Options collective_runtime() {
   Options rows = runtime_options(HasMixed::Yes);
   rows.front().help =
       "of collectives: nccl (the default), as NCCL chooses and runs them; rccl (that of AMD's "
-      "GPUs), hccl (of Huawei's Ascend 910 and 910B) and mpi (Open MPI, between host memories), as "
-      "these do; plain, links and latencies only";
-  rows.front().traits.choices = "nccl|rccl|plain|hccl|mpi";
-  rows[1].traits.other_if = "runtime=plain|hccl|mpi";
+      "GPUs), hccl (of Huawei's Ascend 910 and 910B), mpi and gloo (Open MPI or MPICH, and Gloo, "
+      "between host memories), as these do; plain, links and latencies only";
+  rows.front().traits.choices = "nccl|rccl|plain|hccl|mpi|gloo";
+  rows[1].traits.other_if = "runtime=plain|hccl|mpi|gloo";
   rows.front().traits.other_if = "operation=barrier|alltoallv";
   rows.front().traits.other_choices = "plain";
   return rows;
 }
 
-// Refuses what runs of HCCL and MPI do not have.
+// Returns the options that the runtimes between host memories have alone.
+Options host_options() {
+  return {{"mpi-rules",
+           "NAME",
+           "mpi: whose choices and algorithms",
+           {.choices = "open-mpi-4.1|mpich-4.1", .needs = "runtime=mpi"}},
+          {"buffers",
+           "WHERE",
+           "gloo: where tensors are; those of GPUs are copied to host memory and back",
+           {.choices = "host|gpu", .needs = "runtime=gloo"}}};
+}
+
+// Refuses what runs of HCCL, MPI and Gloo do not have.
 void refuse_unsupported(const OptionReader& reader, std::string_view runtime) {
   for (const char* const option :
        {"channels", "groups", "report", "counters", "samples", "packets", "message-times"}) {
@@ -142,19 +154,23 @@ HcclEnvironment read_hccl(const OptionReader& reader) {
   return HcclEnvironment::parse(reader.texts("env"));
 }
 
-MpiRequest read_mpi(const OptionReader& reader, Operation operation) {
-  refuse_unsupported(reader, "mpi");
+MpiRequest read_mpi(const OptionReader& reader, Operation operation, std::string_view runtime) {
+  refuse_unsupported(reader, runtime);
   if (reader.given("compare")) {
-    throw ConfigError(
-        "--compare: expected without --runtime mpi, found both; its bounds are of GPUs");
+    throw ConfigError(fmt::format(
+        "--compare: expected without --runtime {}, found both; its bounds are of GPUs", runtime));
   }
-  const std::filesystem::path folder = configs_folder() / "mpi";
-  MpiRequest request{.rules = MpiRules::load(folder / "open-mpi-4.1.yaml"),
-                     .profile = MpiProfile::load(folder / "profile.yaml")};
+  const bool is_gloo = runtime == "gloo";
+  const std::string rules = is_gloo ? "gloo" : reader.word("mpi-rules");
+  const std::string profile = is_gloo ? "mpi/gloo-profile.yaml" : "mpi/profile.yaml";
+  MpiRequest request{.rules = MpiRules::load(configs_folder() / "mpi" / (rules + ".yaml")),
+                     .profile = MpiProfile::load(configs_folder() / profile),
+                     .profile_name = profile,
+                     .stages = is_gloo && reader.word("buffers") == "gpu"};
   const MpiRules::Rule* const rule = request.rules.rule(operation);
   if (rule == nullptr) {
-    throw ConfigError(fmt::format("--runtime mpi: expected an operation with rules, found {}",
-                                  to_string(operation)));
+    throw ConfigError(fmt::format("--runtime {}: expected an operation with rules, found {}",
+                                  runtime, to_string(operation)));
   }
   const std::string list = reader.text("algo").value_or("auto");
   if (list == "auto") {
@@ -241,7 +257,7 @@ Options collective_options() {
             "",
             "a column with a hash of every run",
             {.needs = "fidelity=flow|analytical|packet|mixed"}}},
-       collective_runtime(),
+       collective_runtime(), host_options(),
        Options{packets_option("of mixed: device=NAME, link=A,B (what crosses it) or crowd=N (where "
                               "so many share a link); names may be patterns; may be given again"),
                message_times_option("fidelity=flow|packet|mixed")},
@@ -266,8 +282,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     request.nccl = read_nccl_request(reader, request.operation, *request.runtime.nccl);
   } else if (request.runtime.hccl) {
     request.hccl = read_hccl(reader);
-  } else if (request.runtime.is_mpi) {
-    request.mpi = read_mpi(reader, request.operation);
+  } else if (!request.runtime.hosts.empty()) {
+    request.mpi = read_mpi(reader, request.operation, request.runtime.hosts);
   } else {
     read_algorithms(reader, request);
   }

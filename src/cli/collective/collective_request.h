@@ -21,11 +21,13 @@
 
 namespace trainyard {
 
-// Open MPI's rules and costs.
+// Rules and costs of Open MPI, MPICH or Gloo.
 struct MpiRequest {
   MpiRules rules;
   MpiProfile profile;
-  std::vector<std::string> algorithms = {};  // Open MPI's names; none: its rules choose.
+  std::string profile_name;                  // Its file, below the folder of configurations.
+  std::vector<std::string> algorithms = {};  // The library's names; none: its rules choose.
+  bool stages = false;                       // Buffers are those of GPUs.
 };
 
 struct CollectiveRequest {
@@ -40,7 +42,7 @@ struct CollectiveRequest {
   Runtime runtime = {};
   std::optional<NcclRequest> nccl;      // With the runtime nccl,
   std::optional<HcclEnvironment> hccl;  // or hccl,
-  std::optional<MpiRequest> mpi;        // or mpi; plain has the following.
+  std::optional<MpiRequest> mpi;        // or mpi or gloo; plain has the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.

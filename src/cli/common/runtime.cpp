@@ -150,7 +150,7 @@ void assume_runtime(OptionReader& reader) {
            reader.given(row.name);
   });
   if (!has_both || !reader.given("cluster") || reader.chosen("runtime") == "plain" ||
-      reader.chosen("runtime") == "mpi") {
+      reader.chosen("runtime") == "mpi" || reader.chosen("runtime") == "gloo") {
     return;
   }
   for (const GpuModel& gpu : gpus_of(reader)) {
@@ -211,7 +211,9 @@ Runtime read_runtime(const OptionReader& reader) {
   if (reader.word("runtime") == "hccl") {
     runtime.hccl = HcclProfile::load(configs_folder() / "hccl" / "profile.yaml");
   } else if (reader.word("runtime") == "mpi") {
-    runtime.is_mpi = true;
+    runtime.hosts = "mpi";
+  } else if (reader.word("runtime") == "gloo") {
+    runtime.hosts = "gloo";
   } else if (reader.word("runtime") != "plain") {
     runtime.nccl = read_nccl_version(reader, runtime.notes);
     runtime.is_rccl = reader.word("runtime") == "rccl";

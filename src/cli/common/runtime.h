@@ -26,7 +26,8 @@ struct Runtime {
   bool is_rccl = false;  // AMD's, which is planned by its own rules.
   // Huawei's: what its tasks cost. Without `nccl`.
   std::optional<HcclProfile> hccl = {};
-  bool is_mpi = false;  // Open MPI between host memories. Without `nccl`.
+  // "mpi" or "gloo", between host memories; empty: another one. Without `nccl`.
+  std::string_view hosts = {};
   // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
   // event model. Plain has an engine.
   std::optional<Fidelity> engine = {};
@@ -35,9 +36,9 @@ struct Runtime {
   NetworkExtras extras = {};                    // Of engines, where the command has them.
   std::vector<std::string> notes = {};          // Remarks on the release for readers of results.
 
-  // "nccl", "rccl", "hccl", "mpi" or "plain".
+  // "nccl", "rccl", "hccl", "mpi", "gloo" or "plain".
   [[nodiscard]] std::string_view name() const {
-    return hccl ? "hccl" : is_mpi ? "mpi" : !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
+    return hccl ? "hccl" : !hosts.empty() ? hosts : !nccl ? "plain" : is_rccl ? "rccl" : "nccl";
   }
   // "NCCL 2.30.7" or "RCCL"; with `nccl`.
   [[nodiscard]] std::string library() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime mpi from arguments to output, in this process.
+// The runtimes mpi and gloo from arguments to output, in this process.
 #include "support/catch.h"
 
 #include "cli/collective/collective_mpi.h"
@@ -18,13 +18,18 @@
 namespace trainyard {
 namespace {
 
-nlohmann::json mpi_json(const std::string& operation, std::vector<std::string> more) {
+nlohmann::json host_json(const std::string& runtime, const std::string& operation,
+                         std::vector<std::string> more) {
   more.insert(more.begin(),
-              {operation, "--cluster", "dgx-a100", "--runtime", "mpi", "--format", "json"});
+              {operation, "--cluster", "dgx-a100", "--runtime", runtime, "--format", "json"});
   std::ostringstream out;
   const int status = run_command(collective_command(), more, out);
   REQUIRE(status == 0);
   return nlohmann::json::parse(out.str());
+}
+
+nlohmann::json mpi_json(const std::string& operation, std::vector<std::string> more) {
+  return host_json("mpi", operation, std::move(more));
 }
 
 }  // namespace
@@ -40,6 +45,56 @@ TEST_CASE("MPI's choices are columns of the table", "[cli][mpi]") {
                                            "--algo", "chain,knomial"});
   REQUIRE(told["rows"][0]["algorithm"] == "chain");
   REQUIRE(told["rows"][0]["time_us"] > told["rows"][1]["time_us"]);
+}
+
+TEST_CASE("the rules of MPICH are others than those of Open MPI", "[cli][mpi]") {
+  const auto mpich = mpi_json("all_reduce", {"--nodes", "2", "-b", "64", "-e", "64K", "-f", "1024",
+                                             "--mpi-rules", "mpich-4.1"});
+  REQUIRE(mpich["rows"][0]["algorithm"] == "reduce_scatter_allgather");
+  REQUIRE(mpich["rows"][1]["algorithm"] == "reduce_scatter_allgather");
+  REQUIRE(mpich["notes"].dump().find("MPICH 4.1 between host memories") != std::string::npos);
+  REQUIRE(mpich["notes"].dump().find("MPIR_CVAR_DEVICE_COLLECTIVES=none") != std::string::npos);
+  const auto few = mpi_json("reduce", {"--nodes", "2", "--gpus-per-node", "1", "-b", "4K", "-e",
+                                       "4K", "--mpi-rules", "mpich-4.1", "--root", "1"});
+  REQUIRE(few["rows"][0]["algorithm"] == "reduce_scatter_gather");
+  REQUIRE(few["notes"].dump().find("several ranks of a host") == std::string::npos);
+}
+
+TEST_CASE("Gloo has its own algorithms, and copies tensors of GPUs", "[cli][mpi]") {
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--nodes", "2", "-b", "16M", "-e", "16M"});
+    return host_json("gloo", "all_reduce", more);
+  };
+  const auto host = run({});
+  REQUIRE(host["runtime"] == "gloo");
+  REQUIRE(host["rows"][0]["algorithm"] == "ring");
+  const auto named = run({"--algo", "bcube,halving_doubling,ring_chunked"});
+  REQUIRE(named["rows"].size() == 3);
+  REQUIRE(named["rows"][0]["time_us"] != host["rows"][0]["time_us"]);
+  const auto copied = run({"--buffers", "gpu"});
+  REQUIRE(copied["notes"].dump().find("tensors of GPUs") != std::string::npos);
+  const double staged = copied["rows"][0]["time_us"];
+  const double more = staged - host["rows"][0]["time_us"].get<double>();
+  // 16 MiB to host memory and back, at the rate of PCIe 4.0 x16 (32 GB/s) or of a part of it.
+  REQUIRE(more > 2 * 16.78e6 / 32e3);
+  REQUIRE(more < 20 * 16.78e6 / 32e3);
+}
+
+TEST_CASE("the runtime gloo refuses what it does not have", "[cli][mpi]") {
+  const auto refuses = [](const std::string& operation, std::vector<std::string> more,
+                          const std::string& start) {
+    REQUIRE_THROWS_WITH(host_json("gloo", operation, std::move(more)),
+                        Catch::Matchers::StartsWith(start));
+  };
+  refuses("reduce_scatter", {}, "--runtime gloo: expected an operation with rules");
+  refuses("all_reduce", {"--channels", "2"}, "--channels: expected without --runtime gloo");
+  refuses("all_reduce", {"--compare"}, "--compare: expected without --runtime gloo");
+  refuses("all_reduce", {"--algo", "tree"}, "--algo: expected auto alone, or some of ring, bcube");
+  refuses("all_reduce", {"--ranks", "6", "--algo", "halving_doubling"},
+          "--algo: expected an algorithm that has a schedule for all_reduce of 6 ranks");
+  refuses("all_reduce", {"--mpi-rules", "mpich-4.1"}, "--mpi-rules: expected");
+  REQUIRE_THROWS_WITH(mpi_json("all_reduce", {"--buffers", "gpu"}),
+                      Catch::Matchers::StartsWith("--buffers: expected"));
 }
 
 TEST_CASE("the runtime mpi refuses what it does not have", "[cli][mpi]") {
