@@ -334,7 +334,7 @@ Options mtu_of_messages(Options rows) {
 
 int run_messages(const OptionReader& reader, const InputNames& inputs, std::ostream& out) {
   const bool is_tcp = reader.given("tcp");
-  const TcpSettings tcp = is_tcp ? read_tcp_settings(reader) : TcpSettings{};
+  const SocketSettings tcp = is_tcp ? read_tcp_settings(reader) : SocketSettings{};
   const VerbSettings verb =
       is_tcp ? VerbSettings{} : read_verb_settings(reader, read_packet_options(reader));
   const Format format = output_format(reader);

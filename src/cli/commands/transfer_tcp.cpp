@@ -47,7 +47,7 @@ std::string_view word_of(ZeroCopy zero_copy) {
   return kZeroCopies[static_cast<std::size_t>(zero_copy)];
 }
 
-std::string describe(const TcpSettings& settings) {
+std::string describe(const SocketSettings& settings) {
   return fmt::format("TCP, {} socket{} and {} core{} at either end, MTU {}, TSO {}, GRO {}{}",
                      settings.sockets, settings.sockets == 1 ? "" : "s", settings.cores,
                      settings.cores == 1 ? "" : "s", settings.mtu.count(),
@@ -82,7 +82,7 @@ Options tcp_options() {
        {.choices = "off|on|huge-pages", .needs = "tcp"}}};
 }
 
-TcpSettings read_tcp_settings(const OptionReader& reader) {
+SocketSettings read_tcp_settings(const OptionReader& reader) {
   constexpr int kMost = 16'384;  // Far beyond what hosts have.
   return {.sockets = reader.integer("sockets", 1, kMost).value_or(1),
           .cores = reader.integer("cores", 1, kMost).value_or(1),
@@ -95,7 +95,7 @@ TcpSettings read_tcp_settings(const OptionReader& reader) {
           .zero_copy = static_cast<ZeroCopy>(reader.choice("zero-copy"))};
 }
 
-Document tcp_document(const Cluster& cluster, const Transfer& pair, const TcpSettings& settings,
+Document tcp_document(const Cluster& cluster, const Transfer& pair, const SocketSettings& settings,
                       std::span<const Bytes> sizes) {
   const VerbPath path = verb_path(cluster, pair.source, pair.target, "--tcp");
   std::vector<TcpRow> rows;

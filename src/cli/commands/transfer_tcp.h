@@ -15,11 +15,11 @@ namespace trainyard {
 // --tcp and what needs it. --cores and --mtu go with it as well.
 [[nodiscard]] Options tcp_options();
 // Throws ConfigError.
-[[nodiscard]] TcpSettings read_tcp_settings(const OptionReader& reader);
+[[nodiscard]] SocketSettings read_tcp_settings(const OptionReader& reader);
 
 // Has a row for each size. Throws ConfigError where the ends are not two memories that a network
 // joins.
 [[nodiscard]] Document tcp_document(const Cluster& cluster, const Transfer& pair,
-                                    const TcpSettings& settings, std::span<const Bytes> sizes);
+                                    const SocketSettings& settings, std::span<const Bytes> sizes);
 
 }  // namespace trainyard

@@ -70,14 +70,14 @@ double count_of(Bytes size) {
 }
 
 // Packets are cut from segments of so much data, or joined to them.
-double segment_bytes(const TcpSettings& settings, bool is_joined) {
+double segment_bytes(const SocketSettings& settings, bool is_joined) {
   const std::int64_t payload = tcp_payload(settings).count();
   const std::int64_t packets = is_joined ? std::max<std::int64_t>(kSegmentBytes / payload, 1) : 1;
   return static_cast<double>(packets * payload);
 }
 
 // The sender's thread takes this for a message of `size` in so many segments and packets.
-double sender_time(const TcpSettings& settings, double size, double segments, double packets) {
+double sender_time(const SocketSettings& settings, double size, double segments, double packets) {
   double data = size * kCopy;
   if (settings.zero_copy != ZeroCopy::Off) {
     const bool is_huge = settings.zero_copy == ZeroCopy::HugePages;
@@ -122,12 +122,12 @@ void add_links(const VerbPath& path, double payload, std::vector<Stage>& stages)
 
 }  // namespace
 
-Bytes tcp_payload(const TcpSettings& settings) {
+Bytes tcp_payload(const SocketSettings& settings) {
   CHECK(settings.mtu >= kLeastTcpMtu, "an MTU holds headers");
   return settings.mtu - Bytes(kHeaderBytes);
 }
 
-TcpCpu tcp_cpu(const TcpSettings& settings, Bytes size) {
+TcpCpu tcp_cpu(const SocketSettings& settings, Bytes size) {
   CHECK(size > Bytes(0), "a message has data");
   const double bytes = count_of(size);
   const double packets = bytes / count_of(tcp_payload(settings));
@@ -139,7 +139,7 @@ TcpCpu tcp_cpu(const TcpSettings& settings, Bytes size) {
       .thread = kCopy};
 }
 
-TcpRate tcp_rate(const VerbPath& path, const TcpSettings& settings, Bytes size) {
+TcpRate tcp_rate(const VerbPath& path, const SocketSettings& settings, Bytes size) {
   const TcpCpu cpu = tcp_cpu(settings, size);
   const double payload = count_of(tcp_payload(settings));
   const double sockets = settings.sockets;
@@ -157,12 +157,12 @@ TcpRate tcp_rate(const VerbPath& path, const TcpSettings& settings, Bytes size) 
   return {1e9 / slowest.nanoseconds, slowest.name};
 }
 
-SimTime tcp_latency(const VerbPath& path, const TcpSettings& settings, Bytes size) {
+SimTime tcp_latency(const VerbPath& path, const SocketSettings& settings, Bytes size) {
   CHECK(size > Bytes(0), "a message has data");
   const Bytes payload = tcp_payload(settings);
   const double first = std::min(count_of(size), segment_bytes(settings, true));
   const double packets = std::ceil(first / count_of(payload));
-  TcpSettings alone = settings;
+  SocketSettings alone = settings;
   alone.sockets = 1;
   const double nanoseconds =
       sender_time(settings, first, 1.0, packets) +

@@ -16,7 +16,7 @@ namespace trainyard {
 // pins one by one, or those of 2 MiB, of which it pins one for each segment. Receivers copy always.
 enum class ZeroCopy : std::uint8_t { Off, On, HugePages };
 
-struct TcpSettings {
+struct SocketSettings {
   int sockets = 1;  // Each of them has a thread at either end.
   int cores = 1;    // So many at either end run threads and interrupts.
   Bytes mtu{1500};  // It is that of IP and holds the headers: kLeastTcpMtu to kGreatestTcpMtu.
@@ -31,7 +31,7 @@ inline constexpr Bytes kLeastTcpMtu{576};
 inline constexpr Bytes kGreatestTcpMtu{65'535};
 
 // Returns the data of a full packet: the MTU less headers of 52 B.
-[[nodiscard]] Bytes tcp_payload(const TcpSettings& settings);
+[[nodiscard]] Bytes tcp_payload(const SocketSettings& settings);
 
 // CPU times are in nanoseconds for a byte of data.
 struct TcpCpu {
@@ -43,17 +43,17 @@ struct TcpCpu {
 
 // Returns the CPU time of a stream of messages of `size` bytes, which is at least one. The kernel
 // fills segments from as many messages as they hold.
-[[nodiscard]] TcpCpu tcp_cpu(const TcpSettings& settings, Bytes size);
+[[nodiscard]] TcpCpu tcp_cpu(const SocketSettings& settings, Bytes size);
 
 struct TcpRate {
   double bytes_per_second = 0.0;
   std::string_view limit;  // This resource has no more: "receiver core", "wire", ...
 };
 // Returns the rate of such a stream, shared by all sockets.
-[[nodiscard]] TcpRate tcp_rate(const VerbPath& path, const TcpSettings& settings, Bytes size);
+[[nodiscard]] TcpRate tcp_rate(const VerbPath& path, const SocketSettings& settings, Bytes size);
 
 // Returns the time of one message alone, from send() to the return of recv(): half of what TCP_RR
 // of netperf takes for a request and a response of `size`.
-[[nodiscard]] SimTime tcp_latency(const VerbPath& path, const TcpSettings& settings, Bytes size);
+[[nodiscard]] SimTime tcp_latency(const VerbPath& path, const SocketSettings& settings, Bytes size);
 
 }  // namespace trainyard

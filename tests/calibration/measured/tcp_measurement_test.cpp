@@ -42,9 +42,9 @@ struct TcpPoint {
   [[nodiscard]] double error() const { return 100.0 * (predicted / measured - 1.0); }
 };
 
-TcpSettings tcp_settings_of(const ConfigNode& node) {
+SocketSettings tcp_settings_of(const ConfigNode& node) {
   constexpr std::array<std::string_view, 3> kKinds{"off", "on", "huge-pages"};
-  TcpSettings settings;
+  SocketSettings settings;
   settings.cores = static_cast<int>(node.required("cores").as_integer(1, 1000));
   if (const auto mtu = node.optional("mtu")) {
     settings.mtu = Bytes(mtu->as_integer(576, 65'535));
@@ -79,7 +79,7 @@ TcpPoint read_point(const ConfigNode& node) {
     point.is_constant = constant->as_bool();
   }
   point.budget_percent = node.required("budget_percent").as_number(0, 1000);
-  const TcpSettings settings = tcp_settings_of(node);
+  const SocketSettings settings = tcp_settings_of(node);
   const VerbPath path = path_of_point(node);
   const auto given_size = node.optional("size");
   const Bytes size(given_size ? given_size->as_integer(1, 1 << 30)

@@ -51,7 +51,7 @@ TEST_CASE("small messages cost the sender a system call each") {
 }
 
 TEST_CASE("packets cost the kernel less with TSO, GRO and a larger MTU") {
-  const auto cpu = [](const TcpSettings& settings) { return tcp_cpu(settings, 128_KiB); };
+  const auto cpu = [](const SocketSettings& settings) { return tcp_cpu(settings, 128_KiB); };
   const double payload = static_cast<double>(tcp_payload({}).count());
   REQUIRE(payload == 1448);
   REQUIRE(cpu({.tso = false}).sender - cpu({}).sender == Approx(330 / payload));
@@ -79,7 +79,7 @@ TEST_CASE("pinned pages cost more than their copy unless they are huge") {
 
 TEST_CASE("a message alone passes all stages once, and its further segments the slowest") {
   const VerbPath path = tcp_path();
-  const auto latency = [&](const TcpSettings& settings, Bytes size) {
+  const auto latency = [&](const SocketSettings& settings, Bytes size) {
     return tcp_latency(path, settings, size).microseconds();
   };
   const double host = 0.323 + 1.950 + 4.333 + 0.087 + 1.060;
@@ -93,12 +93,12 @@ TEST_CASE("a message alone passes all stages once, and its further segments the 
 }
 
 TEST_CASE("links and adapters limit what enough cores could do") {
-  const TcpSettings many{.sockets = 1024, .cores = 1024};
+  const SocketSettings many{.sockets = 1024, .cores = 1024};
   const VerbPath path = tcp_path();
   const TcpRate wire = tcp_rate(path, many, 1_MiB);
   REQUIRE(wire.limit == "wire");
   // 1448 of 1538 bytes of a frame are data.
-  TcpSettings jumbo = many;
+  SocketSettings jumbo = many;
   jumbo.mtu = 9000_B;
   REQUIRE(tcp_rate(path, jumbo, 1_MiB).bytes_per_second / wire.bytes_per_second ==
           Approx((8948.0 / 9038.0) / (1448.0 / 1538.0)));
