@@ -15,13 +15,13 @@ namespace {
 
 using namespace literals;
 
-constexpr PortTerms kPort{
+constexpr PortTerms kBbrPort{
     .line = Bandwidth(123'040'000), .base_rtt = milliseconds(40), .packet = Bytes(1538)};
 
 template <typename Control>
 typename TcpQueue<Control>::Setup setup_of(std::size_t flows) {
-  return {.settings = Control::settings(typename Control::Profile(), kPort),
-          .port = kPort,
+  return {.settings = Control::settings(typename Control::Profile(), kBbrPort),
+          .port = kBbrPort,
           .bottleneck = Bandwidth(12'304'000),
           .flows = flows,
           .room = 40,
@@ -56,8 +56,8 @@ TEST_CASE("BBR finds the rate of the bottleneck and the idle round trip", "[tran
   REQUIRE(flow.mode() == BbrMode::ProbeBandwidth);
   REQUIRE(flow.bandwidth() * 8e12 == Approx(12'304'000.0).epsilon(0.03));
   REQUIRE(flow.least_rtt() < 44_ms);
-  REQUIRE(flow.window() > kPort.packet * 80);  // 2 B T, and six packets for bursts.
-  REQUIRE(flow.window() < kPort.packet * 94);
+  REQUIRE(flow.window() > kBbrPort.packet * 80);  // 2 B T, and six packets for bursts.
+  REQUIRE(flow.window() < kBbrPort.packet * 94);
 }
 
 TEST_CASE("two and eight flows of Reno or CUBIC share a line, and two of BBR", "[transport]") {

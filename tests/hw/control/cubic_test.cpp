@@ -13,21 +13,22 @@ namespace {
 
 using namespace literals;
 
-constexpr Bytes kPacket{1538};
-constexpr std::uint64_t kSize = 1538;
+constexpr Bytes kCubicPacket{1538};
+constexpr std::uint64_t kCubicSize = 1538;
 
 // A sender whose window is always used; its ACKs are spread over each round trip.
-struct Path {
-  Path(const CubicSettings& settings, SimTime round_trip) : flow(settings), rtt(round_trip) {}
+struct CubicPath {
+  CubicPath(const CubicSettings& settings, SimTime round_trip) : flow(settings), rtt(round_trip) {}
 
   void round() {
     const auto packets = static_cast<std::int64_t>(flow.window().packets());
     for (std::int64_t i = 0; i < packets; ++i) {
       now += SimTime(rtt.picoseconds() / packets);
       const auto window = static_cast<std::uint64_t>(flow.window().packets());
-      next = std::max(next, acked + window * kSize);
-      acked += kSize;
-      flow.on_ack({.now = now, .rtt = rtt, .acked = acked, .next = next, .size = kPacket}, kPacket);
+      next = std::max(next, acked + window * kCubicSize);
+      acked += kCubicSize;
+      flow.on_ack({.now = now, .rtt = rtt, .acked = acked, .next = next, .size = kCubicPacket},
+                  kCubicPacket);
     }
   }
   void rounds(int count) {
@@ -62,7 +63,7 @@ TEST_CASE("the cube root is that of the library to within rounding", "[transport
 
 TEST_CASE("CUBIC comes back to the window of the loss as C (t - K)^3 + Wmax", "[transport]") {
   const CubicSettings settings{.first_window = 1000, .hystart = false};
-  Path path(settings, 100_ms);
+  CubicPath path(settings, 100_ms);
   path.round();  // Slow start: 2000 packets.
   path.lose();
   const double k = std::cbrt(2000.0 * 0.3 / 0.4);
@@ -75,7 +76,7 @@ TEST_CASE("CUBIC comes back to the window of the loss as C (t - K)^3 + Wmax", "[
 
 TEST_CASE("on short paths CUBIC grows as Reno would that cuts as little", "[transport]") {
   const CubicSettings settings{.first_window = 10, .hystart = false};
-  Path path(settings, 1_ms);
+  CubicPath path(settings, 1_ms);
   path.round();  // 20 packets; a loss leaves 14.
   path.lose();
   const double before = path.window();
@@ -89,7 +90,7 @@ TEST_CASE("on short paths CUBIC grows as Reno would that cuts as little", "[tran
 TEST_CASE("HyStart ends slow start where round trips grow by an eighth", "[transport]") {
   for (const bool hystart : {false, true}) {
     const CubicSettings settings{.hystart = hystart};
-    Path path(settings, 100_ms);
+    CubicPath path(settings, 100_ms);
     path.rounds(3);
     REQUIRE(path.window() == 80.0);
     path.rtt = 113_ms;

@@ -11,23 +11,23 @@
 namespace trainyard {
 namespace {
 
-constexpr Bytes kPacket{1538};
-constexpr std::uint64_t kSize = 1538;
+constexpr Bytes kRenoPacket{1538};
+constexpr std::uint64_t kRenoSize = 1538;
 
 // A sender whose window is always used, and a receiver that answers each packet.
-struct Path {
-  explicit Path(const RenoSettings& settings) : flow(settings) {}
+struct RenoPath {
+  explicit RenoPath(const RenoSettings& settings) : flow(settings) {}
 
   void ack() {
     const auto packets = static_cast<std::uint64_t>(flow.window().packets());
-    next = std::max(next, acked + packets * kSize);
-    acked += kSize;
-    flow.on_ack({.acked = acked, .next = next, .size = kPacket}, kPacket);
+    next = std::max(next, acked + packets * kRenoSize);
+    acked += kRenoSize;
+    flow.on_ack({.acked = acked, .next = next, .size = kRenoPacket}, kRenoPacket);
   }
   // All that is under way at the beginning.
   void round() {
     const auto packets = static_cast<std::uint64_t>(flow.window().packets());
-    for (const std::uint64_t end = acked + packets * kSize; acked < end;) {
+    for (const std::uint64_t end = acked + packets * kRenoSize; acked < end;) {
       ack();
     }
   }
@@ -41,7 +41,7 @@ struct Path {
 
 TEST_CASE("slow start doubles a window that is used in each round trip", "[transport]") {
   const RenoSettings settings;
-  Path path(settings);
+  RenoPath path(settings);
   for (const double packets : {10.0, 20.0, 40.0, 80.0, 160.0}) {
     REQUIRE(path.flow.window().packets() == packets);
     path.round();
@@ -50,10 +50,11 @@ TEST_CASE("slow start doubles a window that is used in each round trip", "[trans
 
 TEST_CASE("a window that is not used does not grow", "[transport]") {
   const RenoSettings settings;
-  Path path(settings);
+  RenoPath path(settings);
   for (int i = 0; i < 100; ++i) {
-    path.acked += kSize;
-    path.flow.on_ack({.acked = path.acked, .next = path.acked + kSize, .size = kPacket}, kPacket);
+    path.acked += kRenoSize;
+    path.flow.on_ack({.acked = path.acked, .next = path.acked + kRenoSize, .size = kRenoPacket},
+                     kRenoPacket);
   }
   REQUIRE(path.flow.window().packets() == 10.0);
 }
@@ -61,7 +62,7 @@ TEST_CASE("a window that is not used does not grow", "[transport]") {
 TEST_CASE("Reno halves its window once for the losses of a window and adds a packet a round trip",
           "[transport]") {
   const RenoSettings settings;
-  Path path(settings);
+  RenoPath path(settings);
   path.round();
   path.round();
   path.flow.on_loss();
@@ -83,7 +84,7 @@ TEST_CASE("Reno halves its window once for the losses of a window and adds a pac
 TEST_CASE("a timeout leaves Reno a packet, and slow start goes to half of the window before it",
           "[transport]") {
   const RenoSettings settings;
-  Path path(settings);
+  RenoPath path(settings);
   path.round();
   path.flow.on_timeout();
   path.flow.on_timeout();  // Of the packet that was sent again.
@@ -95,7 +96,7 @@ TEST_CASE("a timeout leaves Reno a packet, and slow start goes to half of the wi
 
 TEST_CASE("with a loss each 1/p packets Reno's mean window is 1.22 / sqrt(p)", "[transport]") {
   const RenoSettings settings;
-  Path path(settings);
+  RenoPath path(settings);
   const int period = 3750;  // Of a sawtooth from 50 to 100 packets: 3/8 of 100^2.
   double least = 1e9;
   double most = 0.0;
