@@ -73,6 +73,7 @@ Values values_of(MpiProfile profile) {
 
 bool is_time(std::size_t kind) {
   MpiProfile profile;
+  profile.shared.emplace();
   return std::holds_alternative<SimTime*>(kKinds.at(kind).member(profile));
 }
 
@@ -164,7 +165,7 @@ class HostModel : public FitModel {
   }
 
  private:
-  std::vector<std::vector<std::vector<Term>>> terms_;  // Of a row of a table.
+  std::vector<std::vector<std::vector<Term>>> terms_;  // Indexed by table and row.
   std::vector<std::vector<double>> points_;
 };
 
@@ -183,14 +184,19 @@ std::vector<FitParameter> parameters_at(const Values& shipped) {
   return all;
 }
 
+// Rows of one table have the same constants: the fit looks at few of them to know which.
 std::vector<HostTable> tables_of(const HostSet& set, const MpiProfile& profile) {
   std::vector<HostTable> tables;
   for (std::size_t row = 0; row < set.rows.size(); ++row) {
     const HostRow& one = set.rows[row];
-    if (terms_of(one, profile).empty()) {
+    const std::vector<Term> terms = terms_of(one, profile);
+    if (terms.empty()) {
       continue;
     }
-    const std::string name = one.test + ", " + one.path;
+    std::string name = one.test + ", " + one.path;
+    for (const Term& term : terms) {
+      name += fmt::format(", {}", kKinds.at(term.kind).name);
+    }
     auto place = std::ranges::find(tables, name, &HostTable::name);
     if (place == tables.end()) {
       place = tables.insert(tables.end(), {.name = name, .rows = {}});
@@ -272,7 +278,7 @@ std::string document_of(const HostCalibration& made, const std::filesystem::path
                    cited_text);
 }
 
-// --- Collectives ----------------------------------------------------------------------------------
+// --- Collectives --------------------------------------------------------------------------------
 
 void compare(HostCalibration& made, const Cluster& cluster, const MpiRules& rules,
              const MpiProfile& shipped, const TaskRunner& run_tasks) {

@@ -36,7 +36,7 @@ struct HostConstant {
 
 // Rows of one test over one path that are fitted to, by number in HostSet::rows.
 struct HostTable {
-  std::string name;  // "ping-pong, shared".
+  std::string name;  // "ping-pong, shared, shared.send, ...", with its constants.
   std::vector<std::size_t> rows;
 };
 

@@ -44,11 +44,16 @@ auto word_of(const std::array<std::string_view, kCount>& words) {
              }};
 }
 
+// Bytes without a unit, as programs write them.
+const Via kBytes{Whole{1, std::int64_t{1} << 40}, [](const ConfigNode& node) {
+                   return Bytes(node.as_integer(1, std::int64_t{1} << 40));
+                 }};
+
 void row_fields(Fields& fields, HostRow& row) {
   fields.required("test", row.test, word_of(kTests), "What was done.");
   fields.required("path", row.path, word_of(kPaths), "What the bytes went through.");
   fields.required("ranks", row.ranks, kCounts, "Ranks of MPI that took part.");
-  fields.required("bytes", row.size, SomeAmount{}, "Bytes of a message or a collective.");
+  fields.required("bytes", row.size, kBytes, "Bytes of a message or a collective.");
   fields.required("least_us", row.least, kMicroseconds, "The least time of one, in microseconds.");
   fields.required("median_us", row.median, kMicroseconds, "The median.");
   fields.required("repeats", std::ignore, Unread{}, "How often it was measured.");

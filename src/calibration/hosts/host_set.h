@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trainyard-calibrate-hosts measured on one host (docs/accuracy/hosts.md).
+// Measurements of one host by trainyard-calibrate-hosts (docs/accuracy/hosts.md).
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct HostRow {
   std::string test;  // "ping-pong", "copy", "all_reduce", ...
   std::string path;  // "memory", "shared" or "tcp".
   int ranks = 0;
-  Bytes size;           // Of a message, or of a collective as nccl-tests counts them.
+  Bytes size;           // Bytes of a message, or of a collective as nccl-tests counts them.
   double least = 0.0;   // The least time of one message, call or copy, in microseconds,
   double median = 0.0;  // and the median of all.
   double cpu = 0.0;     // CPU time of both ends of a message, in microseconds; 0: not measured.

@@ -54,9 +54,9 @@ std::vector<MpiRun> runs_of(const CollectiveRequest& request, const CollectiveIn
   return runs;
 }
 
-// Returns the time of the copies that torch.distributed makes before and after a call whose tensors
-// are those of GPUs: of what a rank has, and of what it gets. A root alone has the whole of scatter,
-// and gets that of gather.
+// Returns the time of the copies that torch.distributed makes before and after a call whose
+// tensors are those of GPUs: of what a rank has, and of what it gets. A root alone has the whole of
+// scatter, and gets that of gather.
 SimTime staging_of(const MpiCall& call, const HostRates& rates) {
   const Bytes block = Bytes(call.size.count() / call.ranks);
   const bool has_block =

@@ -23,7 +23,7 @@
 
 namespace trainyard {
 
-// Of a number that is not negative, to within a few units in the last place.
+// Returns that of a number that is not negative, to within a few units in the last place.
 [[nodiscard]] double cube_root(double value);
 
 struct CubicSettings {
@@ -51,7 +51,7 @@ class Cubic {
  private:
   void grow(SimTime now, double packets);
   void begin_epoch(SimTime now);
-  void remember(double window);  // That of before a cut.
+  void remember(double window);  // The window before a cut.
   void look_for_queue(const AckSignal& ack, bool begins_round);
 
   const CubicSettings* settings_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the windows of TCP have in common: slow start, one cut for all losses of a window, a packet
+// The windows of TCP have this in common: slow start, one cut for all losses of a window, a packet
 // after a timeout (RFC 5681, RFC 6582), and no growth of a window that is not used (RFC 7661).
 //
 //   slow start, W < ssthresh:  W += what is acknowledged, so that it doubles each round trip
@@ -30,7 +30,7 @@ class TcpWindow {
   struct Step {
     double packets = 0.0;  // Newly acknowledged.
     bool may_grow = false;
-    bool begins_round = false;  // What was under way when the last round began has come.
+    bool begins_round = false;  // All that the last round began with has come.
   };
 
   Step on_ack(const AckSignal& ack, Bytes packet) {

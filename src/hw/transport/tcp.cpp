@@ -198,7 +198,7 @@ TcpReceiver::Answer TcpReceiver::on_packet(const TcpSettings& settings, Psn psn)
       --early_count_;
     }
     if (!early_.empty()) {
-      early_.pop_front();  // That of the packet that is expected now.
+      early_.pop_front();  // The packet that is expected now.
     }
   }
   ++unanswered_;

@@ -253,7 +253,7 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
       is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};
   // Answers come back by the first path: those of all connections would share one spine.
   const std::size_t turn = connections_.size() % numbers.size();
-  std::ranges::rotate(numbers, numbers.begin() + static_cast<std::ptrdiff_t>(turn));
+  std::rotate(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(turn), numbers.end());
   route_connection(routing_, spec, numbers.front(), route_);
   if (numbers.size() > 1) {
     connections_.push_back(connect_sprayed(spec, numbers));

@@ -236,7 +236,7 @@ void check_trimming(const PacketOptions& options) {
          "others");
 }
 
-// What RDMA has and TCP has not, or not here.
+// Refuses what RDMA has and TCP has not, or not here.
 void check_tcp(const PacketOptions& options) {
   const bool is_tcp = options.retransmission == Retransmission::Tcp;
   expect(is_tcp == (options.framing == RdmaLink::Tcp),

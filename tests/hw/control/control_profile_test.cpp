@@ -109,7 +109,7 @@ TEST_CASE("each shipped control runs at ports of any speed", "[transport]") {
     }
     ++files;
   }
-  REQUIRE(files == 11);
+  REQUIRE(files == 14);
 }
 
 }  // namespace trainyard

@@ -92,8 +92,8 @@ void receive(void* data, std::size_t bytes, int from) {
   MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-// The time of the slowest rank from a barrier on, on rank 0. Each rank reads its own clock alone: those
-// of two cores of a virtual machine were 2 us apart.
+// The time of the slowest rank from a barrier on, on rank 0. Each rank reads its own clock alone:
+// those of two cores of a virtual machine were 2 us apart.
 double slowest_us(double begin) {
   const double own = now_us() - begin;
   double slowest = 0.0;
@@ -145,7 +145,8 @@ Row sends(std::size_t bytes, bool quick) {
   return row_of({.test = "sends", .bytes = bytes}, std::move(times));
 }
 
-// Both send and receive at the same time. With `written`, each has written what it sends just before, as in a collective that adds up.
+// Both send and receive at the same time. With `written`, each has written what it sends just
+// before, as in a collective that adds up.
 Row exchange(std::size_t bytes, bool written, bool quick) {
   Buffers buffers(bytes);
   std::vector<double> times;
