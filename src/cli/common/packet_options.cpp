@@ -234,6 +234,10 @@ PacketRequest read_sending_options(const OptionReader& reader) {
 }
 
 int read_packet_threads(const OptionReader& reader) {
+  const Option* const row = reader.command().find("threads");
+  if (row == nullptr || row->traits.needs.empty()) {
+    return 1;  // There it says how many runs go at once.
+  }
   return reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("what does not go with sockets is refused in one line") {
   REQUIRE(error_tcp({"--tcp", "--qps", "2"}) ==
           "--qps: expected --verb NAME beside it, found none");
   REQUIRE(error_tcp({"--tcp", "--pfc", "off"}).find("--pfc: expected --fidelity packet") == 0);
-  REQUIRE(error_tcp({"--sockets", "2"}) == "--sockets: expected --tcp beside it, found none");
+  REQUIRE(error_tcp({"--sockets", "2"}) == "--sockets: expected with --tcp, found alone");
   REQUIRE(error_tcp({"--tcp", "--mtu", "575"}).find("--mtu: expected") == 0);
   REQUIRE(error_tcp({"--tcp", "--sockets", "0"}).find("--sockets: expected") == 0);
   REQUIRE(error_tcp({"--tcp", "--zero-copy", "yes"}).find("--zero-copy: expected off, on or") == 0);

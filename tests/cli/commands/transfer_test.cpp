@@ -172,7 +172,7 @@ TEST_CASE("what does not go with verbs is refused in one line") {
   REQUIRE(error_transfer(pair_and({"--mtu", "1024"})) ==
           "--mtu: expected --verb NAME beside it, found none");
   REQUIRE(error_transfer(pair_and({"--mtu", "1024", "--fidelity", "flow"})) ==
-          "--mtu: expected --verb or --fidelity packet beside it, found flow");
+          "--mtu: expected --verb, --tcp or --fidelity packet beside it, found flow");
 }
 
 TEST_CASE("mistakes on the command line of transfer are one line") {

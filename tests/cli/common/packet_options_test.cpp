@@ -225,8 +225,9 @@ TEST_CASE("options of packets are refused where there are none, and where they s
                   "--mtu: expected 4096, 2048, 1024, 512 or 256, found \"1500\"");
   require_refused(
       {"--control", "dcqn-nic"}, "packet",
-      "--control: expected a file, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "
-      "dctcp, hpcc, none, nscc, receiver-credit, swift or timely, found \"dcqn-nic\"; did you "
+      "--control: expected a file, bbr, cubic, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "
+      "dctcp, hpcc, none, nscc, receiver-credit, reno, swift or timely, found \"dcqn-nic\"; did "
+      "you "
       "mean \"dcqcn-nic\"?");
   require_refused({"--control", "swift", "--ecn", "hpcc"}, "packet",
                   "--ecn: expected a control that looks at marks beside it, found swift");
