@@ -272,8 +272,9 @@ Command explain_step() {
   return {.name = "explain",
           .form = "explain step",
           .usage = "explain step --cluster NAME|FILE --workload|--model NAME|FILE [options]",
-          .options = joined({without("costs memory prices report threads trace", step_command().options),
-                             Options{threads_option()}}),
+          .options =
+              joined({without("costs memory prices report threads trace", step_command().options),
+                      Options{threads_option()}}),
           .run = run_explain_step};
 }
 
