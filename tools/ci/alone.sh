@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles each header of src/, tests/ and tools/ and each source of src/ alone, so that none relies
 # on what was included before it: builds join the files of a room. A header that the source of its
-# name includes first is compiled with that one. Headers that need those of CUDA or NCCL are left to
-# nvcc, and the program of mpirun to the build, which knows where MPI is. The compiler is $CXX or g++.
+# name includes first is compiled with that one. Headers that need those of CUDA, NCCL or MPI are left
+# to nvcc and mpicxx, and so are the sources beside them, and the program of mpirun is left to the build,
+# which knows where MPI is. The compiler is $CXX or g++.
 #
 #   tools/ci/alone.sh             all
 #   tools/ci/alone.sh --last N    those that the last N commits changed, and those that include a
@@ -13,13 +14,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export CXX=${CXX:-g++}
 
-# All that only nvcc compiles is in one folder.
-is_for_nvcc() { [[ $1 == tools/calibrate/cuda/* ]]; }
+# All that only nvcc compiles is in one folder, and all of the harness that only mpicxx does.
+is_for_others() { [[ $1 == tools/calibrate/cuda/* || $1 == tools/calibrate/hosts/* ]]; }
 
-needs_cuda() {
+needs_others() {
   local needed
   needed=$("$CXX" -std=c++20 -Isrc -Itools -M -MG -x c++ "$1")
-  [[ $needed =~ (cuda_runtime|cublasLt|cudnn|nccl)\.h([[:space:]]|$) ]]
+  [[ $needed =~ (cuda_runtime|cublasLt|cudnn|nccl|mpi)\.h([[:space:]]|$) ]]
 }
 
 # Whether FILE changed, or includes a header that includes less than before: nothing else that changes
@@ -41,8 +42,8 @@ files_to_compile() {
   local file source
   while read -r file; do
     source=${file%.h}.cpp
-    if is_for_nvcc "$file"; then
-      if needs_cuda "$file"; then
+    if is_for_others "$file"; then
+      if needs_others "$file"; then
         continue
       fi
     elif [[ $file == *.h && $source != "$file" && -f $source ]] &&
