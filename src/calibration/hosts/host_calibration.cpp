@@ -240,17 +240,6 @@ std::string text_of(const HostConstant& constant, double value) {
                       : fmt::format("{:.4g} us", value * 1e6);
 }
 
-std::optional<std::string> cited_text(const ConfigNode& node, const std::string& /*path*/) {
-  if (!node.optional("evidence")) {
-    return std::nullopt;
-  }
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : node.entries()) {
-    parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
-  }
-  return fmt::format("{{{}}}", fmt::join(parts, ", "));
-}
-
 std::string document_of(const HostCalibration& made, const std::filesystem::path& shipped) {
   ConfigDocument document = ConfigDocument::load(shipped);
   for (const HostConstant& constant : made.constants) {

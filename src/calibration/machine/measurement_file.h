@@ -22,7 +22,7 @@ struct MeasurementFile {
   std::optional<PastedOutput> links = {};
   std::vector<RateTable> rates = {};  // Rates of the first GPU,
   std::string gpu = {};               // which has this name.
-  std::optional<HostSet> host = {};   // Of trainyard-calibrate-hosts; nothing else then.
+  std::optional<HostSet> host = {};   // A file of trainyard-calibrate-hosts has it alone.
   // A line for each thing that is wrong, with its place.
   std::vector<std::string> warnings = {};
 };

@@ -224,17 +224,6 @@ void set_fitted(const RateCalibration& made, ConfigDocument& document) {
   }
 }
 
-std::optional<std::string> rate_text(const ConfigNode& node, const std::string& /*path*/) {
-  if (!node.optional("evidence")) {
-    return std::nullopt;
-  }
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : node.entries()) {
-    parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
-  }
-  return fmt::format("{{{}}}", fmt::join(parts, ", "));
-}
-
 std::string document_of(const RateCalibration& made, const GpuModel& gpu, const GpuRates& rates,
                         const std::filesystem::path& shipped, const std::string& origin) {
   ConfigDocument document = ConfigDocument::load(shipped);
@@ -242,7 +231,7 @@ std::string document_of(const RateCalibration& made, const GpuModel& gpu, const 
   set_fitted(made, document);
   return "# Rates of kernels as trainyard calibrate fitted them to one GPU; the keys are those of\n"
          "# configs/hardware/gpu-rates.yaml, docs/commands/calibrate.md says how.\n\n" +
-         rewritten(document.root(), "trainyard calibrate: " + origin, rate_text);
+         rewritten(document.root(), "trainyard calibrate: " + origin, cited_text);
 }
 
 }  // namespace

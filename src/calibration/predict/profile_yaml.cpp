@@ -155,6 +155,17 @@ std::string yaml_scalar(const std::string& text) {
   return quoted + "\"";
 }
 
+std::optional<std::string> cited_text(const ConfigNode& node, const std::string& /*path*/) {
+  if (!node.optional("evidence")) {
+    return std::nullopt;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : node.entries()) {
+    parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
+  }
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 std::string rewritten(const ConfigNode& root, const std::string& source, const LeafText& leaf) {
   std::string body;
   write(root, "", 0, leaf, body);

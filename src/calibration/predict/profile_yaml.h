@@ -40,6 +40,10 @@ using LeafText =
 [[nodiscard]] std::string rewritten(const ConfigNode& root, const std::string& source,
                                     const LeafText& leaf);
 
+// The LeafText of values with evidence and source.
+[[nodiscard]] std::optional<std::string> cited_text(const ConfigNode& node,
+                                                    const std::string& path);
+
 // The document of `constants` in its order, without its comments. A constant that is not fitted
 // keeps value, evidence and source; one that is has `evidence: measured`, `source: calibration` and
 // its interval, rows and files under `fit`. nccl::Profile reads it.

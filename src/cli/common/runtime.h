@@ -33,7 +33,7 @@ struct Runtime {
   std::optional<Fidelity> engine = {};
   bool shares_network = false;          // All groups of a step are on one network at once.
   PacketRequest packet = {};            // How packets are sent on that network.
-  NetworkExtras extras = {};            // Of engines, where the command has them.
+  NetworkExtras extras = {};            // Engines have them, where the command does.
   std::vector<std::string> notes = {};  // Remarks on the release for readers of results.
 
   // "nccl", "rccl", "hccl", "mpi", "gloo" or "plain".

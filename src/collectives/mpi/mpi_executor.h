@@ -82,7 +82,7 @@ class MpiExecutor final : private EventHandler {
     std::uint32_t launched = 0;       // Where receivers post: messages that wait for that,
     std::uint32_t posted = 0;         // receives that wait for messages,
     std::deque<SimTime> copies = {};  // and when copies of what is under way have ended.
-    Stage stage = Stage::None;        // Of the first of them.
+    Stage stage = Stage::None;        // The first of them is so far.
     Bytes asked = {};                 // Its size,
     SimTime copied = {};              // and when its copy at the sender has ended.
   };

@@ -28,7 +28,7 @@ namespace trainyard {
 
 struct CubicSettings {
   double first_window = 10.0;  // Packets.
-  double beta = 0.7;           // What a loss leaves of the window.
+  double beta = 0.7;           // A loss leaves this share of the window.
   double c = 0.4;              // C: packets a second cubed.
   bool fast_convergence = true;
   bool hystart = true;

@@ -18,7 +18,7 @@ namespace trainyard {
 
 struct RenoSettings {
   double first_window = 10.0;  // Packets.
-  double beta = 0.5;           // What a loss leaves of the window.
+  double beta = 0.5;           // A loss leaves this share of the window.
 };
 
 // `settings` must outlive it.

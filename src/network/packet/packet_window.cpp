@@ -205,7 +205,7 @@ void PacketWorker::pull_alarms() {
 
 // A port of an open switch that has nothing but data to pass on, which is nearly all of the work:
 // what run_port would do, with nothing that does not apply. False if something is left for that.
-// What it sends is counted at the end.
+// Counts what it sends at the end.
 bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
   Passed passed;
   bool is_over = true;
