@@ -4,13 +4,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-"$root/tools/setup/build.sh" release scale
-"$root/tools/setup/build.sh" release micro
-"$root/tools/setup/build.sh" release fabric_scale
-"$root/tools/setup/build.sh" release torus_scale
-"$root/tools/setup/build.sh" release nccl_scale
-"$root/tools/setup/build.sh" release packet_scale
-"$root/tools/setup/build.sh" release goal_scale
+"$root/tools/setup/build.sh" release speed_runs
 bin=$root/build/release/bin
 
 "$bin/micro"

@@ -71,7 +71,7 @@ void require_all_routes(const Cluster& cluster) {
   Routing routing(cluster.topology, cluster.routing);
   std::vector<LinkId> path;
   std::vector<NodeId> gpus;
-  const std::size_t step = std::max<std::size_t>(1, cluster.gpus.size() / 128);
+  const std::size_t step = std::max<std::size_t>(1, cluster.gpus.size() / 32);
   for (std::size_t index = 0; index < cluster.gpus.size(); ++index) {
     if (index % step == 0 || cluster.topology.node(cluster.gpus[index]).server == ServerId(0)) {
       gpus.push_back(cluster.gpus[index]);
