@@ -191,6 +191,15 @@ TEST_CASE("each figure of a study is on a page and not too large", "[golden][stu
   }
 }
 
+TEST_CASE("the map of the documentation links to every page", "[text]") {
+  const std::string map = read_text_file(kRoot / "docs/README.md");
+  for (const std::string& page : pages_of("docs")) {
+    INFO(page);
+    REQUIRE((page == "docs/README.md" ||
+             map.find("](" + page.substr(std::string("docs/").size()) + ")") != std::string::npos));
+  }
+}
+
 TEST_CASE("the pages about commands name every option") {
   const auto require_named = [](const char* page, const Command& command) {
     const std::string text = read_text_file(kRoot / "docs" / page);

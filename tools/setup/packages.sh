@@ -3,8 +3,10 @@
 # Installs the Debian packages that Trainyard is built with. Does nothing, and needs no network,
 # when all are there. Elsewhere than on Debian and its relatives it only says what is needed.
 #
-#   tools/setup/packages.sh [--with-clang]   --with-clang adds what only .ci/run needs
+#   tools/setup/packages.sh [--with-clang] [--with-site]
 #   tools/setup/packages.sh --list [...]     prints the names and installs nothing
+#
+# --with-clang adds what only .ci/run needs, --with-site what makes the site of docs/ (44 MiB).
 set -euo pipefail
 
 # libboost-program-options-dev brings the headers of all of Boost, Boost.Graph among them.
@@ -17,14 +19,16 @@ packages=(
   iproute2 iperf3 procps
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)
+site_packages=(python3-sphinx python3-myst-parser furo)
 
 list_only=no
 for argument in "$@"; do
   case "$argument" in
     --with-clang) packages+=("${clang_packages[@]}") ;;
+    --with-site) packages+=("${site_packages[@]}") ;;
     --list) list_only=yes ;;
     *)
-      echo "packages.sh: expected --with-clang or --list, found \"$argument\"" >&2
+      echo "packages.sh: expected --with-clang, --with-site or --list, found \"$argument\"" >&2
       exit 2
       ;;
   esac
