@@ -170,6 +170,7 @@
       lines.set(name, lineOf(modelWords(tables, each.model)));
     });
     history.replaceState(null, "", "#" + lines);
+    say(one, "Changed.");
     clearTimeout(one.timer);
     one.timer = setTimeout(() => runSide(one), kDelay);
   }
