@@ -14,7 +14,7 @@ packages=(
   g++ cmake ninja-build ccache git
   libboost-program-options-dev libboost-mpi-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev libpugixml-dev libceres-dev libprotobuf-dev zlib1g-dev libzstd-dev
-  libsqlite3-dev catch2 libbenchmark-dev
+  libsqlite3-dev libcpp-httplib-dev pkg-config catch2 libbenchmark-dev
   libjs-d3 python3-yaml python3-jsonschema
   iproute2 iperf3 procps
 )

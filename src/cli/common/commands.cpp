@@ -8,7 +8,7 @@ std::vector<Command> all_commands() {
           compare_command(),    cost_command(),   jobs_command(),      plan_command(),
           doctor_command(),     sweep_command(),  traffic_command(),   transfer_command(),
           topology_command(),   import_command(), calibrate_command(), validate_command(),
-          check_command(),      parts_command()};
+          check_command(),      parts_command(),  serve_command()};
 }
 
 }  // namespace trainyard

@@ -20,6 +20,7 @@ namespace trainyard {
 [[nodiscard]] Command jobs_command();
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command search_command();
+[[nodiscard]] Command serve_command();
 [[nodiscard]] Command step_command();
 [[nodiscard]] Command sweep_command();
 [[nodiscard]] Command topology_command();

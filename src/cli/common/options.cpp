@@ -205,7 +205,8 @@ constexpr std::string_view kSettingWords =
     "tp=plan.tensor=N tensor=plan.tensor=N pp=plan.pipeline=N pipeline=plan.pipeline=N "
     "cp=plan.context=N ep=plan.expert=N zero=plan.zero_stage=N micro-batch=batch.micro=N "
     "global-batch=batch.global=N routing=fabric.routing=NAME "
-    "oversubscription=fabric.oversubscription=N";
+    "oversubscription=fabric.oversubscription=N nics=server.nics=N gpu=server.gpu=NAME "
+    "sequence=batch.sequence=N";
 
 Option parts_option() {
   return {"parts",
