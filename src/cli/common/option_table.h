@@ -31,8 +31,8 @@ struct OptionTraits {
   // Instead of `choices`, where the condition `other_if` holds.
   std::string_view other_if = {};
   std::string_view other_choices = {};
-  // What a shell offers for the value (cli/shell/names.h), separated by spaces: folders of configs,
-  // whose files have names, and lists: "clusters", "gpus", "cluster-keys".
+  // Shells offer these for the value (cli/shell/names.h), separated by spaces: names of files in
+  // folders of configs, and lists: "clusters", "gpus", "cluster-keys".
   std::string_view names = {};
   std::string_view needs = {};     // Conditions that all hold beside the option.
   std::string_view excludes = {};  // Options that are not given beside it.

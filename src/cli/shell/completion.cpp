@@ -36,7 +36,7 @@ Joined join_pieces(std::span<const std::string> pieces) {
   return joined;
 }
 
-// What the words of a command say so far.
+// The words of a command, as far as they are typed.
 struct Typed {
   OptionValues values = {};
   const Option* awaits_value = nullptr;  // The last word is an option that has one.
@@ -98,23 +98,23 @@ Typed read_words(const Command& command, std::span<const std::string> words) {
   return typed;
 }
 
-std::vector<Candidate> values_for(const Command& command, const Typed& typed, const Option& row,
-                                  std::string_view word) {
-  std::vector<Candidate> found;
+std::vector<NextWord> values_for(const Command& command, const Typed& typed, const Option& row,
+                                 std::string_view word) {
+  std::vector<NextWord> found;
   if (!row.traits.choices.empty()) {
     for (std::string& choice : choices_of(OptionReader(command, typed.values), row.name)) {
       found.push_back({.text = std::move(choice)});
     }
   }
-  for (Candidate& each : named_values(command, row.traits.names, word)) {
+  for (NextWord& each : named_values(command, row.traits.names, word)) {
     each.text += row.value.find('@') != std::string_view::npos ? "@" : "";
     found.push_back(std::move(each));
   }
   return found;
 }
 
-std::vector<Candidate> options_left(const Command& command, const Typed& typed) {
-  std::vector<Candidate> found{{.text = "--help", .help = "this text"}};
+std::vector<NextWord> options_left(const Command& command, const Typed& typed) {
+  std::vector<NextWord> found{{.text = "--help", .help = "this text"}};
   for (const Option& row : command.options) {
     if (row.traits.repeats || !typed.values.contains(row.name)) {
       found.push_back({.text = fmt::format("--{}", row.name), .help = std::string(row.help)});
@@ -124,19 +124,19 @@ std::vector<Candidate> options_left(const Command& command, const Typed& typed) 
 }
 
 // `word` is the last, behind `words` of the command.
-std::vector<Candidate> next_of(const Command& command, std::span<const std::string> words,
-                               const std::string& word) {
+std::vector<NextWord> next_of(const Command& command, std::span<const std::string> words,
+                              const std::string& word) {
   const Typed typed = read_words(command, words);
   if (typed.awaits_value != nullptr) {
     return values_for(command, typed, *typed.awaits_value, word);
   }
   if (const std::size_t sign = word.find('='); word.starts_with("--") && sign < word.size()) {
     const Option* const row = option_of(command, std::string_view(word).substr(2, sign - 2));
-    std::vector<Candidate> found;
+    std::vector<NextWord> found;
     if (row != nullptr) {
       found = values_for(command, typed, *row, word.substr(sign + 1));
     }
-    for (Candidate& each : found) {
+    for (NextWord& each : found) {
       each.text.insert(0, word.substr(0, sign + 1));
     }
     return found;
@@ -146,39 +146,38 @@ std::vector<Candidate> next_of(const Command& command, std::span<const std::stri
     return options_left(command, typed);
   }
   return argument != nullptr ? values_for(command, typed, *argument, word)
-                             : std::vector<Candidate>{};
+                             : std::vector<NextWord>{};
 }
 
-std::vector<Candidate> first_words(std::span<const Command> commands, std::string_view word) {
+std::vector<NextWord> first_words(std::span<const Command> commands, std::string_view word) {
   if (is_option(word) || word == "-") {
     return options_left(program_options(), {});
   }
-  std::vector<Candidate> found;
+  std::vector<NextWord> found;
   for (const Command& command : commands) {
     found.push_back({.text = std::string(command.name), .help = std::string(command.summary)});
   }
   return found;
 }
 
-// What may stand behind the words of an option of the program itself.
-std::vector<Candidate> next_of_program(std::span<const Command> commands,
-                                       std::span<const std::string> words,
-                                       const std::string& word) {
+// The words that may follow an option of the program itself.
+std::vector<NextWord> next_of_program(std::span<const Command> commands,
+                                      std::span<const std::string> words, const std::string& word) {
   if (words.size() > 1) {
     return {};
   }
   if (words[0] != "--man") {
     return next_of(program_options(), words, word);
   }
-  std::vector<Candidate> found;
+  std::vector<NextWord> found;
   for (const ManPage& page : man_pages(commands)) {
     found.push_back({.text = page.name, .help = page.summary});
   }
   return found;
 }
 
-std::vector<Candidate> next_words(std::span<const Command> commands,
-                                  std::span<const std::string> words, const std::string& word) {
+std::vector<NextWord> next_words(std::span<const Command> commands,
+                                 std::span<const std::string> words, const std::string& word) {
   if (words.empty()) {
     return first_words(commands, word);
   }
@@ -187,10 +186,10 @@ std::vector<Candidate> next_words(std::span<const Command> commands,
   }
   const auto command = std::ranges::find(commands, words[0], &Command::name);
   if (command == commands.end() || command->parts.empty()) {
-    return command == commands.end() ? std::vector<Candidate>{}
+    return command == commands.end() ? std::vector<NextWord>{}
                                      : next_of(*command, words.subspan(1), word);
   }
-  std::vector<Candidate> found;
+  std::vector<NextWord> found;
   for (const Command& part : command->parts) {
     if (words.size() == 1) {
       found.push_back({.text = part_name(part)});
@@ -215,16 +214,16 @@ const Command& program_options() {
   return kProgram;
 }
 
-std::vector<Candidate> complete(std::span<const Command> commands,
-                                std::span<const std::string> words) {
+std::vector<NextWord> complete(std::span<const Command> commands,
+                               std::span<const std::string> words) {
   Joined joined = join_pieces(words);
   const std::string word = joined.words.empty() ? "" : joined.words.back();
   if (!joined.words.empty()) {
     joined.words.pop_back();
   }
-  std::vector<Candidate> found = next_words(commands, joined.words, word);
-  std::erase_if(found, [&](const Candidate& each) { return !each.text.starts_with(word); });
-  for (Candidate& each : found) {
+  std::vector<NextWord> found = next_words(commands, joined.words, word);
+  std::erase_if(found, [&](const NextWord& each) { return !each.text.starts_with(word); });
+  for (NextWord& each : found) {
     each.text.erase(0, joined.kept);
   }
   return found;

@@ -115,7 +115,7 @@ class Prose {
   }
 
  private:
-  // What stands before a paragraph that is not the first of its section.
+  // The macro before a paragraph that is not the first of its section.
   [[nodiscard]] std::string start() const { return text_.empty() ? "" : ".PP\n"; }
   void end() {
     if (in_block_) {

@@ -18,7 +18,7 @@ struct ManPage {
   Command command;
 };
 
-// In the order of the commands, parts behind their command.
+// Returns the pages in the order of the commands, those of parts behind that of their command.
 [[nodiscard]] std::vector<ManPage> man_pages(std::span<const Command> commands);
 
 // The page trainyard(1), which lists the others. `version`: "trainyard 0.1.0".

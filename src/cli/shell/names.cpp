@@ -21,7 +21,7 @@ namespace trainyard {
 namespace {
 
 template <typename Parts>
-void add_names(const Parts& parts, std::vector<Candidate>& found) {
+void add_names(const Parts& parts, std::vector<NextWord>& found) {
   for (const auto& [name, part] : parts) {
     found.push_back({.text = name});
   }
@@ -30,7 +30,7 @@ void add_names(const Parts& parts, std::vector<Candidate>& found) {
 // Kinds of parts as `trainyard parts` has them.
 struct PartKind {
   std::string_view name;
-  void (*add)(const Catalogue& catalogue, std::vector<Candidate>& found);
+  void (*add)(const Catalogue& catalogue, std::vector<NextWord>& found);
 };
 constexpr std::array<PartKind, 6> kPartKinds{{
     {"gpus", [](const Catalogue& all, auto& found) { add_names(all.gpus(), found); }},
@@ -41,8 +41,8 @@ constexpr std::array<PartKind, 6> kPartKinds{{
     {"cpus", [](const Catalogue& all, auto& found) { add_names(all.cpus(), found); }},
 }};
 
-std::vector<Candidate> parts_of(std::string_view kind) {
-  std::vector<Candidate> found;
+std::vector<NextWord> parts_of(std::string_view kind) {
+  std::vector<NextWord> found;
   for (const PartKind& each : kPartKinds) {
     if (kind == "parts" || kind == each.name) {
       each.add(load_default_catalogue(), found);
@@ -67,15 +67,15 @@ std::vector<KeyPath> keys_of(const Command& command, std::string_view list) {
   return keys;
 }
 
-std::vector<Candidate> settings_of(const std::vector<KeyPath>& keys, std::string_view typed) {
-  std::vector<Candidate> found;
+std::vector<NextWord> settings_of(const std::vector<KeyPath>& keys, std::string_view typed) {
+  std::vector<NextWord> found;
   if (const std::size_t sign = typed.find('='); sign != std::string_view::npos) {
     const auto key = std::ranges::find(keys, typed.substr(0, sign), &KeyPath::path);
     if (key != keys.end()) {
       found = key->names_part ? parts_of("parts") : found;
       std::ranges::transform(key->words, std::back_inserter(found),
-                             [](const std::string& word) { return Candidate{.text = word}; });
-      std::ranges::for_each(found, [&](Candidate& each) { each.text.insert(0, key->path + "="); });
+                             [](const std::string& word) { return NextWord{.text = word}; });
+      std::ranges::for_each(found, [&](NextWord& each) { each.text.insert(0, key->path + "="); });
     }
     return found;
   }
@@ -94,12 +94,12 @@ std::vector<Candidate> settings_of(const std::vector<KeyPath>& keys, std::string
   return found;
 }
 
-std::vector<Candidate> list_of(const Command& command, std::string_view list,
-                               std::string_view typed) {
+std::vector<NextWord> list_of(const Command& command, std::string_view list,
+                              std::string_view typed) {
   if (list.ends_with("-keys")) {
     return settings_of(keys_of(command, list), typed);
   }
-  std::vector<Candidate> found;
+  std::vector<NextWord> found;
   if (list == "nccl-variables") {
     for (const std::string_view name : nccl::modelled_variables()) {
       found.push_back({.text = std::string(name) + "="});
@@ -121,12 +121,12 @@ std::vector<Candidate> list_of(const Command& command, std::string_view list,
 
 }  // namespace
 
-std::vector<Candidate> named_values(const Command& command, std::string_view lists,
-                                    std::string_view typed) {
-  std::vector<Candidate> found;
+std::vector<NextWord> named_values(const Command& command, std::string_view lists,
+                                   std::string_view typed) {
+  std::vector<NextWord> found;
   while (!lists.empty()) {
     const std::size_t end = std::min(lists.find(' '), lists.size());
-    for (Candidate& each : list_of(command, lists.substr(0, end), typed)) {
+    for (NextWord& each : list_of(command, lists.substr(0, end), typed)) {
       found.push_back(std::move(each));
     }
     lists.remove_prefix(std::min(end + 1, lists.size()));

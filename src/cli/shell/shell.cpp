@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-// Where the program has no candidate, bash offers files (-o default).
+// Where the program has nothing to offer, bash offers files (-o default).
 constexpr std::string_view kBash = R"(# Completion of trainyard for bash, 4.4 or later.
 _trainyard() {
     local IFS=$'\n'
@@ -74,9 +74,9 @@ struct Script {
 };
 constexpr std::array<Script, 3> kScripts{{{"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}}};
 
-void print_candidates(std::span<const Command> commands, std::span<const std::string> words,
+void print_next_words(std::span<const Command> commands, std::span<const std::string> words,
                       std::ostream& out) {
-  for (const Candidate& each : complete(commands, words)) {
+  for (const NextWord& each : complete(commands, words)) {
     out << each.text << (each.help.empty() ? "" : "\t") << each.help << '\n';
   }
 }
@@ -115,7 +115,7 @@ bool answer_shell(std::span<const Command> commands, std::string_view version,
                   std::span<const std::string> arguments, std::ostream& out) {
   const std::string_view asked = arguments.empty() ? "" : std::string_view(arguments[0]);
   if (asked == "--complete") {
-    print_candidates(commands, arguments.subspan(1), out);
+    print_next_words(commands, arguments.subspan(1), out);
   } else if (asked == "--completion") {
     print_script(arguments.subspan(1), out);
   } else if (asked == "--man") {

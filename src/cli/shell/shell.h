@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shells and packages ask of the program: which words may come next (--complete), a script
-// that makes a shell ask so (--completion) and manual pages (--man).
+// The program answers shells and packages: which words may come next (--complete), a script that
+// makes a shell ask so (--completion) and manual pages (--man).
 #pragma once
 
 #include <ostream>

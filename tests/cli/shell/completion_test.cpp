@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 
 Words completed(const Words& words) {
   Words texts;
-  for (const Candidate& each : complete(all_commands(), words)) {
+  for (const NextWord& each : complete(all_commands(), words)) {
     texts.push_back(each.text);
   }
   return texts;
@@ -91,7 +91,7 @@ TEST_CASE("names of clusters, workloads, models and parts are completed") {
   REQUIRE(completed({"jobs", "--job", "mixtral-8x7b"}).front().ends_with("@"));
 }
 
-TEST_CASE("--man and --completion of the program are completed") {
+TEST_CASE("the values of --man and --completion are completed") {
   REQUIRE(completed({"--completion", ""}) == Words{"bash", "zsh", "fish"});
   REQUIRE(completed({"--man", "ex"}) == Words{"explain", "explain-step", "explain-collective"});
   REQUIRE(completed({"--man", "step", ""}).empty());

@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> values(const Command& command, std::string_view lists,
                                 std::string_view typed) {
   std::vector<std::string> texts;
-  for (const Candidate& each : named_values(command, lists, typed)) {
+  for (const NextWord& each : named_values(command, lists, typed)) {
     texts.push_back(each.text);
   }
   return texts;
