@@ -16,8 +16,8 @@ struct KeyPath {
   bool names_part = false;              // The value is the name of a part of the catalogue.
 };
 
-// Returns the paths in the order of the table. Keys that hold nothing but other keys, and free names,
-// are left out.
+// Returns the paths in the order of the table. Keys that hold nothing but other keys, and free
+// names, are left out.
 [[nodiscard]] std::vector<KeyPath> key_paths(const Schema& schema);
 
 }  // namespace trainyard
