@@ -17,8 +17,7 @@ namespace {
 // Where the program has nothing to offer, bash offers files (-o default).
 constexpr std::string_view kBash = R"(# Completion of trainyard for bash, 4.4 or later.
 _trainyard() {
-    local IFS=$'\n'
-    COMPREPLY=($("$1" --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
+    mapfile -t COMPREPLY < <("$1" --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1)
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[.=@,] ]]; then
         compopt -o nospace
     fi
