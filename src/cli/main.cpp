@@ -13,6 +13,7 @@
 #include "cli/common/commands.h"
 #include "cli/common/program_end.h"
 #include "cli/mpi_start.h"
+#include "cli/shell/shell.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 
@@ -28,6 +29,7 @@ constexpr std::string_view kAdvice = R"(
 Every command has --help. Try first:
   trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
   trainyard topology --cluster dgx-h100 --nodes 4
+Manual pages: trainyard --man [COMMAND]. Completion: trainyard --completion bash|zsh|fish.
 )";
 
 int run(std::span<const std::string> arguments) {
@@ -38,6 +40,9 @@ int run(std::span<const std::string> arguments) {
   }
   if (arguments[0] == "--version") {
     std::cout << kVersion << '\n';
+    return 0;
+  }
+  if (answer_shell(commands, kVersion, arguments, std::cout)) {
     return 0;
   }
   std::vector<std::string> names;

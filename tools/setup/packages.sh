@@ -16,6 +16,7 @@ packages=(
   nlohmann-json3-dev libpugixml-dev libceres-dev libprotobuf-dev zlib1g-dev libzstd-dev
   libsqlite3-dev libcpp-httplib-dev pkg-config catch2 libbenchmark-dev
   libjs-d3 python3-yaml python3-jsonschema
+  dpkg-dev file mandoc
   iproute2 iperf3 procps
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)

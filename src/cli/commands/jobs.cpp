@@ -234,8 +234,10 @@ Command jobs_command() {
       .usage = "jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]",
       .options = joined(
           {cluster_options(),
-           Options{{"job", "WORKLOAD@SERVERS", "a job and its servers; given again for each job",
-                    kRepeatedInput},
+           Options{{"job",
+                    "WORKLOAD@SERVERS",
+                    "a job and its servers; given again for each job",
+                    {.repeats = true, .role = Role::Input, .names = "workloads"}},
                    {"steps", "N", "that every job does at least (default: 3)"},
                    {"fidelity",
                     "NAME",

@@ -196,14 +196,15 @@ int run_parts(const OptionReader& reader, std::ostream& out) {
 }  // namespace
 
 Command parts_command() {
-  return {.name = "parts",
-          .form = "parts [KIND|NAME]",
-          .summary = "parts that cluster files may name, their values and sources",
-          .usage = "parts [KIND|NAME] [options]",
-          .arguments = {{.name = "part", .traits = kInput}},
-          .options = joined({Options{parts_option()}, output_options()}),
-          .example = kPartsExample,
-          .run = run_parts};
+  return {
+      .name = "parts",
+      .form = "parts [KIND|NAME]",
+      .summary = "parts that cluster files may name, their values and sources",
+      .usage = "parts [KIND|NAME] [options]",
+      .arguments = {{.name = "part", .traits = {.role = Role::Input, .names = "part-kinds parts"}}},
+      .options = joined({Options{parts_option()}, output_options()}),
+      .example = kPartsExample,
+      .run = run_parts};
 }
 
 }  // namespace trainyard

@@ -151,10 +151,11 @@ std::vector<std::string> model_settings(const std::string& name, bool is_default
 }  // namespace
 
 Option model_option() {
-  return {"model", "NAME|FILE",
+  return {"model",
+          "NAME|FILE",
           "instead of the workload's model: a file, or a name in configs/workloads/models; without "
           "--workload, data parallel over all GPUs",
-          kInput};
+          {.role = Role::Input, .names = "workloads/models"}};
 }
 
 void require_job(const OptionReader& reader) {

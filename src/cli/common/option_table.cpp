@@ -231,11 +231,6 @@ bool holds(const OptionReader& reader, std::string_view condition) {
       fmt::format("--{}: expected with {}, found alone", option, alternatives(names)));
 }
 
-// The last word of the form of a part: "step".
-std::string part_name(const Command& part) {
-  return std::string(part.form.substr(part.form.rfind(' ') + 1));
-}
-
 int run_part(const Command& command, std::span<const std::string> arguments, std::ostream& out) {
   std::vector<std::string> names;
   for (const Command& part : command.parts) {
@@ -326,6 +321,10 @@ const Option* Command::find(std::string_view option) const {
     }
   }
   return nullptr;
+}
+
+std::string part_name(const Command& part) {
+  return std::string(part.form.substr(part.form.rfind(' ') + 1));
 }
 
 bool Command::is_argument(std::string_view option) const {

@@ -31,6 +31,9 @@ struct OptionTraits {
   // Instead of `choices`, where the condition `other_if` holds.
   std::string_view other_if = {};
   std::string_view other_choices = {};
+  // Shells offer these for the value (cli/shell/names.h), separated by spaces: names of files in
+  // folders of configs, and lists: "clusters", "gpus", "cluster-keys".
+  std::string_view names = {};
   std::string_view needs = {};     // Conditions that all hold beside the option.
   std::string_view excludes = {};  // Options that are not given beside it.
   // "nodes json=json": words that people say for the option, or for it with a value; errors about
@@ -79,6 +82,9 @@ struct Command {
   [[nodiscard]] const Option* find(std::string_view option) const;
   [[nodiscard]] bool is_argument(std::string_view option) const;
 };
+
+// The word that names a part, the last one of its form: "step" of "explain step".
+[[nodiscard]] std::string part_name(const Command& part);
 
 // Parses strictly: no abbreviations, nothing unknown, nothing twice unless it repeats. Without
 // --help, refuses options whose needs are missing or that exclude each other. Throws ConfigError.

@@ -193,11 +193,12 @@ std::string alternatives(std::span<const std::string> words) {
 }
 
 Options cluster_options() {
-  return joined({{{"cluster",
-                   "NAME|FILE",
-                   "the cluster: a file, or a name in configs/clusters",
-                   {.role = Role::Input, .synonyms = "machine system topology"}}},
-                 override_options()});
+  return joined(
+      {{{"cluster",
+         "NAME|FILE",
+         "the cluster: a file, or a name in configs/clusters",
+         {.role = Role::Input, .names = "clusters", .synonyms = "machine system topology"}}},
+       override_options()});
 }
 
 // Settings that people take for options.
@@ -228,7 +229,7 @@ Options override_options() {
       {"set",
        "KEY=VALUE",
        "change a value of the cluster file; may be given again",
-       {.repeats = true, .role = Role::Input, .synonyms = kSettingWords}},
+       {.repeats = true, .role = Role::Input, .names = "cluster-keys", .synonyms = kSettingWords}},
       parts_option(),
       {"pull", "A,B", "pull the cables between nodes A and B, or all of node A; may be given again",
        kRepeated}};

@@ -117,12 +117,15 @@ Options sending_options(std::string_view needs) {
       fmt::format("{}", fmt::join(row_names(kRetransmissions), "|"));
   return with_needs(
       needs,
-      {{"transport", "NAME|FILE",
+      {{"transport",
+        "NAME|FILE",
         "with packets: buffers, thresholds, MTU and the following, as in configs/transport",
-        kInput},
-       {"control", "NAME",
+        {.role = Role::Input, .names = "transport"}},
+       {"control",
+        "NAME",
         "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
-        "such as hpcc, swift, timely or dctcp, or a file"},
+        "such as hpcc, swift, timely or dctcp, or a file",
+        {.names = "transport/control"}},
        {"ecn", "NAME", markings, {.choices = marking_choices}},
        {"pfc", "NAME", "with packets: on (the default) or off", {.choices = "on|off"}},
        {"mtu",  // InfiniBand Architecture Specification 1.4, path MTU.

@@ -74,7 +74,8 @@ Command compare_command() {
       .form = "compare A B",
       .summary = "what differs between two results, two files, a step and its trace",
       .usage = "compare A B [options]\ntrainyard compare A --against TRACE [options]",
-      .arguments = {{.name = "a", .traits = kInput}, {.name = "b", .traits = kInput}},
+      .arguments = {{.name = "a", .traits = {.role = Role::Input, .names = "clusters workloads"}},
+                    {.name = "b", .traits = {.role = Role::Input, .names = "clusters workloads"}}},
       .options = joined(
           {Options{{"against", "FILE", "a trace of PyTorch's profiler, instead of B", kInput},
                    {"steps", "N", "steps that the trace is of (default 1)", {.needs = "against"}}},

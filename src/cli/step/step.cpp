@@ -289,7 +289,7 @@ Command step_command() {
                {"workload",
                 "NAME|FILE",
                 "the job: a file, or a name in configs/workloads; or a workload of another tool",
-                {.role = Role::Input, .synonyms = "job"}},
+                {.role = Role::Input, .names = "workloads", .synonyms = "job"}},
                model_option(),
                estimates_option()},
            imported_options(), runtime_options(HasMixed::Yes),

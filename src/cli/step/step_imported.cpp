@@ -254,9 +254,11 @@ Options imported_options() {
        "with profiles: execution traces of PyTorch, one for each rank, that say what kernels of "
        "NCCL without a name for their collective do",
        kInput},
-      {"recorded-on", "GPU",
+      {"recorded-on",
+       "GPU",
        "with profiles: the GPU of the catalogue on which they were recorded; computation is "
-       "scaled by the rates of the cluster's GPU over its"}};
+       "scaled by the rates of the cluster's GPU over its",
+       {.names = "gpus"}}};
 }
 
 std::optional<ImportedFormat> imported_format(const OptionReader& reader) {

@@ -405,7 +405,7 @@ Command sweep_command() {
       .form = "sweep FILE",
       .summary = "a command over lists and ranges of its options, one row a point",
       .usage = "sweep FILE [options]",
-      .arguments = {{.name = "file", .traits = kInput}},
+      .arguments = {{.name = "file", .traits = {.role = Role::Input, .names = "sweeps"}}},
       .options = joined(
           {Options{
                threads_option(),

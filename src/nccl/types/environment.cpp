@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "nccl/types/variables.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/numbers.h"
@@ -429,6 +430,17 @@ Environment Environment::parse(std::span<const std::string> assignments) {
     }
   }
   return parse(variables);
+}
+
+std::vector<std::string_view> modelled_variables() {
+  std::vector<std::string_view> names;
+  for (const Variable& variable : kVariables) {
+    if (variable.read != nullptr) {
+      names.push_back(variable.name);
+    }
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace trainyard::nccl

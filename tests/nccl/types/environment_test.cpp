@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nccl/types/environment.h"
+#include "nccl/types/variables.h"
 #include "sim/config_error.h"
 
 namespace trainyard::nccl {
@@ -104,5 +107,13 @@ TEST_CASE("mistakes are one line with the name, what was expected and what was f
   }
 }
 
+TEST_CASE("the variables that a machine has are listed in the order of the alphabet") {
+  const std::vector<std::string_view> names = modelled_variables();
+  REQUIRE(std::ranges::is_sorted(names));
+  REQUIRE(std::ranges::find(names, "NCCL_ALGO") != names.end());
+  REQUIRE(std::ranges::find(names, "NCCL_DEBUG") == names.end());
+}
+
 }  // namespace
+
 }  // namespace trainyard::nccl
