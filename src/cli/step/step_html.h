@@ -16,6 +16,11 @@ struct Document;
                                    const std::optional<std::vector<LinkTraffic>>& traffic,
                                    const Document& document);
 
+// The page of a graph that ran, without its links: of a workload of another tool.
+using PartName = std::string_view (*)(StepPart part);
+[[nodiscard]] HtmlReport graph_html(const OperationGraph& graph, const GraphResult& result,
+                                    PartName part_name, const Document& document);
+
 // The same of a workload that has no closed forms.
 [[nodiscard]] HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job,
                                       const LoweredRun& run, const Document& document);
