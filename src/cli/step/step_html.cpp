@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMaxSpans = 300'000;
 
 // Calls and messages of the graph, those that are alike in one line.
-HtmlTable calls_of(const OperationGraph& of, const GraphResult& result, PartName part_name) {
+HtmlTable calls_of(const OperationGraph& of, const GraphResult& result, const PartName& part_name) {
   struct Sum {
     std::size_t count = 0;
     SimTime total;
@@ -108,7 +108,8 @@ void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
         short_time(graph.step.time));
   }
   add_note(note, html.timeline);
-  html.tables.insert(html.tables.begin(), calls_of(of, graph.run, to_string));
+  html.tables.insert(html.tables.begin(),
+                     calls_of(of, graph.run, [](StepPart part) { return to_string(part); }));
 }
 
 void add_links(const Cluster& cluster, const std::vector<LinkTraffic>& traffic, SimTime time,
@@ -162,8 +163,8 @@ HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const Ste
   return html;
 }
 
-HtmlReport graph_html(const OperationGraph& graph, const GraphResult& result, PartName part_name,
-                      const Document& document) {
+HtmlReport graph_html(const OperationGraph& graph, const GraphResult& result,
+                      const PartName& part_name, const Document& document) {
   HtmlReport html = html_page(document);
   TraceRecorder recorder;
   record_graph(graph, result, recorder);

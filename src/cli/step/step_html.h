@@ -2,6 +2,9 @@
 // --report of `trainyard step`.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "cli/step/step_request.h"
 #include "report/html/html_report.h"
 
@@ -17,9 +20,9 @@ struct Document;
                                    const Document& document);
 
 // The page of a graph that ran, without its links: of a workload of another tool.
-using PartName = std::string_view (*)(StepPart part);
+using PartName = std::function<std::string_view(StepPart part)>;
 [[nodiscard]] HtmlReport graph_html(const OperationGraph& graph, const GraphResult& result,
-                                    PartName part_name, const Document& document);
+                                    const PartName& part_name, const Document& document);
 
 // The same of a workload that has no closed forms.
 [[nodiscard]] HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job,

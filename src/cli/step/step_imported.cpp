@@ -16,6 +16,7 @@
 #include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
+#include "cli/step/step_html.h"
 #include "cli/step/step_request.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "parallelism/trace_import/chakra_trace.h"
@@ -338,8 +339,10 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   const auto counts =
       counts_of(request, cluster, run.simulated, workload.graph.operations().size());
   const Document document = with_effects(reader, document_of(report), counts);
-  write_result(request.result, document, out,
-               [&] { return graph_html(workload.graph, run.result, to_string, document); });
+  write_result(request.result, document, out, [&] {
+    const PartName name = [format](StepPart part) { return imported_part_name(format, part); };
+    return graph_html(workload.graph, run.result, name, document);
+  });
   return 0;
 }
 

@@ -105,9 +105,10 @@ void add_memory(const StepGraphRun& step, const StepMemory& memory, TraceRecorde
       readers[pass.rank].counter = recorder.add_counter(rank_name(pass.rank), "memory (GiB)");
     }
     std::size_t& position = readers[pass.rank].position;
-    while (of.passes.at(position) != pass.pass) {
+    while (position < of.passes.size() && of.passes[position] != pass.pass) {
       ++position;  // A pass without computation.
     }
+    CHECK(position < of.passes.size(), "a pass of which no memory is known");
     recorder.add_sample({.counter = readers[pass.rank].counter,
                          .time = step.run.timings[pass.first.value()].start,
                          .value = gibibytes(of.moment(position++).use.device())});
