@@ -207,7 +207,9 @@
         .data(function (row) { return row; }).enter().append("td").attr("class", kind)
         .text(String);
     }
-    heads.append("button").attr("title", "sort").text(String).on("click", function (_, column) {
+    heads.append("button").attr("title", "sort").text(function (name) {
+      return name.replace(/^[a-z0-9_]+/, words);
+    }).on("click", function (_, column) {
       order = { column: column, sign: order.column === column ? -order.sign : 1 };
       heads.attr("aria-sort", function (_, index) {
         return index !== column ? null : order.sign > 0 ? "ascending" : "descending";

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -250,31 +249,6 @@ TEST_CASE("the output file holds what standard output would, and nothing is left
   REQUIRE_THROWS_AS(run_on_dgx_h100("all_reduce", to_file), ConfigError);
   REQUIRE(read_text_file(file) == text);
   REQUIRE(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
-}
-
-TEST_CASE("the trace of a call of NCCL has its kernel and its thread blocks within it") {
-  const ScratchFolder folder;
-  const std::string file = folder.path() / "trace.json";
-  const CollectiveJson report =
-      json_of_collective("all_reduce", {"--runtime", "nccl", "--algo", "tree", "--nodes", "2", "-b",
-                                        "1M", "-e", "1M", "--trace", file});
-  const CollectiveJson trace = CollectiveJson::parse(read_text_file(file));
-  const double device_us = report["rows"][0]["device_us"];
-  std::set<std::string> tracks;
-  std::size_t units = 0;
-  for (const CollectiveJson& event : trace["traceEvents"]) {
-    if (event["ph"] == "M" && event["name"] == "thread_name") {
-      tracks.insert(event["args"]["name"]);
-    } else if (event["ph"] == "X") {
-      REQUIRE(event["ts"].get<double>() + event["dur"].get<double>() <= device_us * (1 + 1e-9));
-      REQUIRE(event["args"]["algorithm"].get<std::string>().starts_with("Tree "));
-      units += event["cat"] == "unit" ? 1 : 0;
-    }
-  }
-  REQUIRE(units > 0);
-  REQUIRE(tracks.contains("kernel"));
-  REQUIRE(tracks.contains("channel 0 reduces"));
-  REQUIRE(tracks.contains("channel 0 broadcasts"));
 }
 
 TEST_CASE("the trace is JSON with spans of the first algorithm within the time of its row") {
