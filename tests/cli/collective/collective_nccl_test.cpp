@@ -256,7 +256,7 @@ TEST_CASE("the trace of a call of NCCL has its kernel and its thread blocks with
   std::size_t units = 0;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "M" && event["name"] == "thread_name") {
-      tracks.insert(event["args"]["name"]);
+      tracks.insert(event["args"]["name"].get<std::string>());
     } else if (event["ph"] == "X") {
       REQUIRE(event["ts"].get<double>() + event["dur"].get<double>() <= device_us * (1 + 1e-9));
       REQUIRE(event["args"]["algorithm"].get<std::string>().starts_with("Tree "));
