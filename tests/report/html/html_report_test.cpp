@@ -80,7 +80,7 @@ TEST_CASE("the page of a document without a title has its heading, and its lines
           "[html-report]") {
   Document document{.heading = {"Explained: a step", "", "how"}};
   document.add(Lines{.title = "Not in this model:", .lines = {"a", "b"}});
-  Table table({{.name = "a", .key = "a"}});
+  Table table(std::vector<Column>{{.name = "a", .key = "a"}});
   table.add_row({Cell::count(1)});
   document.add(NamedTable{.key = "", .table = table, .remarks = {"r"}, .page_title = "Own"});
   const HtmlReport page = html_page(document);
