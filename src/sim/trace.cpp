@@ -23,11 +23,30 @@ TraceNameId TraceRecorder::intern(std::string_view name) {
   return id;
 }
 
-void TraceRecorder::add_span(TraceTrackId track, TraceNameId name, SimTime start, SimTime end) {
+void TraceRecorder::add_span(TraceTrackId track, TraceNameId name, SimTime start, SimTime end,
+                             const TraceDetail& detail) {
   CHECK(track.value() < tracks_.size(), "a span on a track that does not exist");
   CHECK(name.value() < names_.size(), "a span with a name that was not interned");
   CHECK(start <= end, "a span that ends before it starts");
-  spans_.push_back({.track = track, .name = name, .start = start, .end = end});
+  TraceDetail all = detail;
+  all.texts.insert(all.texts.end(), said_.begin(), said_.end());
+  const auto [known, is_new] = detail_ids_.try_emplace(
+      std::move(all), TraceDetailId(static_cast<std::uint32_t>(details_.size())));
+  if (is_new) {
+    details_.push_back(known->first);
+  }
+  spans_.push_back(
+      {.track = track, .name = name, .start = start, .end = end, .detail = known->second});
+}
+
+TraceCounterId TraceRecorder::add_counter(std::string group, std::string name) {
+  counters_.push_back({.group = std::move(group), .name = std::move(name)});
+  return TraceCounterId(static_cast<std::uint32_t>(counters_.size() - 1));
+}
+
+void TraceRecorder::add_sample(const TraceSample& sample) {
+  CHECK(sample.counter.value() < counters_.size(), "a sample of a counter that does not exist");
+  samples_.push_back(sample);
 }
 
 void TraceRecorder::add_flow(const TraceFlow& flow) {
@@ -41,6 +60,11 @@ void TraceRecorder::add_flow(const TraceFlow& flow) {
 const std::string& TraceRecorder::name(TraceNameId id) const {
   CHECK(id.value() < names_.size(), "a trace name that was not interned");
   return names_[id.value()];
+}
+
+const TraceDetail& TraceRecorder::detail(TraceDetailId id) const {
+  CHECK(id.value() < details_.size(), "details that no span has");
+  return details_[id.value()];
 }
 
 }  // namespace trainyard

@@ -1,7 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What rows of a table are called, and in which order they come."""
 
+import json
+import pathlib
+
 from .data import expected, text_of
+
+# Colours and words, which the pages of --report have from the same file.
+LOOK = json.loads(pathlib.Path(__file__).with_name("look.json").read_text(encoding="utf-8"))
+
+
+def words(column):
+    """"busbw_gb_per_s" as "bus bandwidth (GB/s)"; keys of files, which have dots, stay."""
+    if column in LOOK["names"] or "." in column:
+        return LOOK["names"].get(column, column)
+    parts = column.split("_")
+    for first in range(1, len(parts)):
+        unit = LOOK["units"].get("_".join(parts[first:]))
+        if unit:
+            return f"{words('_'.join(parts[:first]))} ({unit})"
+    return " ".join(LOOK["words"].get(part, part) for part in parts)
 
 
 def in_order(values):

@@ -5,14 +5,14 @@ import io
 import os
 import sys
 
-from .data import Table, expected, quoted, read_input
+from .data import Table, expected, read_input
 from .labels import conditions_of
 from .parser import OneLineParser, read_text, run
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 FORMS = (".svg", ".png", ".pdf")
 KINDS = ("algorithms", "bandwidth", "bars", "heatmap", "lines", "links", "measured", "memory",
-         "rates", "timeline")
+         "overview", "rates", "timeline")
 
 
 def load_matplotlib():
@@ -79,19 +79,29 @@ def kind_of(report):
     if isinstance(report, Table):
         keys = {"rates": "sent_gbit_per_s", "links": "wire_bytes", "memory": "moment",
                 "measured": "predicted_us"}
-        return next((kind for kind, key in keys.items() if key in report.columns), "lines")
-    keys = {"timeline": "traceEvents", "links": "links", "bandwidth": "rows"}
-    for kind, key in keys.items():
-        if key in report:
+        kind = next((kind for kind, key in keys.items() if key in report.columns), None)
+        return kind or kind_of_rows(report.columns) or (
+            "lines" if all(report.is_numeric(column) for column in report.columns) else "overview")
+    if "traceEvents" in report:
+        return "timeline"
+    for kind, key in {"links": "links", "bandwidth": "rows"}.items():
+        rows = report.get(key)
+        columns = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+        if kind == "links" and "utilisation" in columns or kind_of_rows(columns):
             return kind
-    raise expected("input", "a report of collective or traffic, a trace or CSV",
-                   f"an object with {quoted(report)}")
+    return "overview"
+
+
+def kind_of_rows(columns):
+    """Rows of collective over sizes; those of communicators side by side are another matter."""
+    is_collective = "size_bytes" in columns and "busbw_gb_per_s" in columns
+    return "bandwidth" if is_collective and "group" not in columns else None
 
 
 def draw(options, text):
     from matplotlib import pyplot
 
-    from . import collectives, runs, sweeps
+    from . import collectives, overview, runs, sweeps
 
     report = read_input(text)
     options.kind = options.kind or kind_of(report)
@@ -99,7 +109,7 @@ def draw(options, text):
              "measured": collectives.draw_measured, "lines": sweeps.draw_lines,
              "bars": sweeps.draw_bars, "heatmap": sweeps.draw_heat_map,
              "timeline": runs.draw_timeline, "memory": runs.draw_memory, "links": runs.draw_links,
-             "rates": runs.draw_rates}
+             "overview": overview.draw_overview, "rates": runs.draw_rates}
     figure = pyplot.figure(figsize=options.size, layout="constrained")
     draws[options.kind](report, figure, options)
     if options.file.endswith(".png"):

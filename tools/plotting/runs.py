@@ -5,6 +5,7 @@ import re
 
 from . import style
 from .data import Table, expected, quoted, table_of
+from .labels import words
 
 # Of memory, which has more classes than there are colours for lines.
 MORE_COLOURS = ["#BBBBBB", "#882255", "#117733"]
@@ -89,7 +90,7 @@ def draw_memory(report, figure, options):
     stack = {name: [table.number(index, name) for index in indices] for name in classes}
     stack = {name: values for name, values in stack.items() if max(values) > 0}
     colours = [*style.COLOURS, *MORE_COLOURS][:len(stack)]
-    labels = [name.removesuffix("_gib").replace("_", " ") for name in stack]
+    labels = [words(name.removesuffix("_gib")) for name in stack]
     axes.stackplot(xs, *stack.values(), labels=labels, colors=colours, step="mid", linewidth=0.4,
                    edgecolor="white")
     axes.set_xlim(xs[0], xs[-1])
@@ -116,16 +117,18 @@ def draw_links(report, figure, options):
         texts = [f"paused {table.number(i, 'paused_us'):.0f} us"
                  if table.number(i, "paused_us") > 0 else "" for i in order]
         axes.set_xlabel("sent (MB)")
+        colours = style.colour(0)
     else:
         table = table_of(report, "links").where(options.where)
         table.require("link", "rate_gbit_per_s", "utilisation")
         order = range(min(options.most, len(table.rows)))
         names = [table.rows[i]["link"] for i in order]
         values = [100 * table.number(i, "utilisation") for i in order]
+        colours = [style.SHARE(value / 100) for value in values]
         texts = [f"{table.number(i, 'rate_gbit_per_s'):.0f} Gb/s" for i in order]
-        axes.set_xlabel("use (%)")
+        axes.set_xlabel("share of the time in which the link is busy (%)")
         axes.set_xlim(0, 115)
-    drawn = axes.barh(range(len(names)), values, color=style.colour(0))
+    drawn = axes.barh(range(len(names)), values, color=colours, edgecolor="#57606a", linewidth=0.4)
     axes.bar_label(drawn, texts, fontsize="x-small", padding=2)
     axes.set_yticks(range(len(names)), names, fontsize="x-small")
     axes.invert_yaxis()

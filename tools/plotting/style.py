@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Axes, units and colours. Lines differ in colour (Okabe and Ito, "Color universal design", told
-apart with any colour vision), marker and dashes; maps are cividis, which is read in grey as well."""
+apart with any colour vision), marker and dashes; maps are cividis, which is read in grey as well.
+Colours are those of the pages of --report: look.json is built into these."""
 
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from .labels import LOOK
 from .units import number_name, size_name
 
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#555555"]
+COLOURS = LOOK["series"]
 MARKERS = "osD^vPX*"
 DASHES = ["-", "--", "-.", ":"]
-MAP = "cividis"
+MAP = LinearSegmentedColormap.from_list("map", LOOK["map"])
+SHARE = LinearSegmentedColormap.from_list("share", LOOK["share"]["light"])  # From 0 to 1.
 MISSING = "#dddddd"
 
 

@@ -4,14 +4,14 @@
 from matplotlib.patches import Patch
 
 from . import style
-from .data import Table, expected, quoted, table_of, text_of
-from .labels import in_order, label_of, named
+from .data import expected, quoted, text_of
+from .labels import in_order, label_of, named, words
+from .overview import table_of_any
 from .units import number_name, size_name
 
 
 def table_from(report, options):
-    table = report if isinstance(report, Table) else table_of(report, "rows")
-    return table.where(options.where)
+    return table_of_any(report).where(options.where)
 
 
 def series_of(table, options):
@@ -33,8 +33,8 @@ def series_of(table, options):
 
 
 def set_labels(axes, options, x, y):
-    axes.set_xlabel(options.x_label or x.replace("_", " "))
-    axes.set_ylabel(options.y_label or y.replace("_", " "))
+    axes.set_xlabel(options.x_label or words(x))
+    axes.set_ylabel(options.y_label or words(y))
 
 
 def draw_lines(report, figure, options):
@@ -80,11 +80,11 @@ def draw_columns(table, figure, options):
     for column, name in enumerate(others):
         marked = {"marker": "."} if len(xs) < 30 else {}
         axes.plot(xs, [table.number(index, name) for index in indices], linewidth=1,
-                  color=style.colour(column), label=name, **marked)
+                  color=style.colour(column), label=words(name), **marked)
     if "x" in options.log or table.names.get("x") == "log":
         axes.set_xscale("log")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(options.x_label or first)
+    axes.set_xlabel(options.x_label or words(first))
     axes.set_ylabel(options.y_label or table.names.get("y", ""))
     style.finish(axes, options.title or table.names.get("title", ""))
 
@@ -157,7 +157,7 @@ def draw_cells(figure, axes, cells, texts, words, options):
         axes.legend(handles=patches, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
         return
     image = axes.imshow(cells, aspect="auto", origin="lower", cmap=style.MAP)
-    figure.colorbar(image, label=options.value_label or options.value.replace("_", " "))
+    figure.colorbar(image, label=options.value_label or words(options.value))
     middle = sum(image.get_clim()) / 2
     if sum(len(line) for line in texts) <= 200:
         for line, row in enumerate(texts):

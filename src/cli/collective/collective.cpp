@@ -212,15 +212,14 @@ void leave_out_broken(std::vector<PlainRun>& runs, spdlog::logger& log) {
   });
 }
 
-void write_files(const CollectiveRequest& request, const Cluster& cluster, CollectiveJob job,
-                 const CollectiveResult& result) {
-  if (request.trace) {
-    TraceRecorder recorder;
-    job.trace = &recorder;
-    (void)run_collective(cluster, job);
-    write_file(*request.trace, chrome_trace(recorder));
-  }
-  write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
+ShownRun show(const Cluster& cluster, CollectiveJob job, TraceRecorder& recorder) {
+  const std::string algorithm(algorithm_name(job));
+  recorder.say("algorithm", algorithm);
+  job.trace = &recorder;
+  const CollectiveResult run = run_collective(cluster, job);
+  const std::string what = fmt::format("{} of {}", algorithm, to_string(job.size));
+  return {
+      .what = what, .time = run.time, .traffic = traffic_of(run, what), .complaint = run.complaint};
 }
 
 CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& inputs,
@@ -228,12 +227,16 @@ CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& 
   std::vector<PlainRun> runs =
       run_jobs(inputs.cluster, jobs_of(request, inputs), request.threads, log);
   const PlainRun& largest_of_first = runs[runs.size() - inputs.runs()];
-  write_files(request, inputs.cluster, largest_of_first.job, largest_of_first.result);
+  write_packet_files(request.packet, inputs.cluster.topology, largest_of_first.result.port_counters,
+                     largest_of_first.result.samples);
   const CollectiveJob shown = largest_of_first.job;
   const std::size_t asked = runs.size();
   leave_out_broken(runs, log);
-  return {
-      .report = report_of(request, inputs, runs), .complete = runs.size() == asked, .shown = shown};
+  return {.report = report_of(request, inputs, runs),
+          .complete = runs.size() == asked,
+          .show = [&cluster = inputs.cluster, shown](TraceRecorder& recorder) {
+            return show(cluster, shown, recorder);
+          }};
 }
 
 // Returns nothing for what an engine with packets, or one beside NCCL's event model, has done.
@@ -255,8 +258,7 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   if (request.groups) {
     const GroupsOutcome run = run_groups(request, log);
-    const Document document = with_effects(reader, document_of(run.report));
-    write_output(request.output, render(document, request.format), out);
+    write_result(request.result, with_effects(reader, document_of(run.report)), out);
     return run.complete ? 0 : 1;
   }
   CollectiveInputs inputs = load_collective_inputs(request, log);
@@ -265,15 +267,18 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
                           : request.mpi  ? run_mpi(request, inputs, log)
                                          : run_plain(request, inputs, log);
   add_comparison(request, inputs, run.report);
-  if (request.report) {
-    write_html(*request.report, collective_html(run.report, inputs.cluster, run.shown));
+  if (request.trace) {
+    TraceRecorder recorder;
+    (void)run.show(recorder);
+    write_file(*request.trace, chrome_trace(recorder));
   }
   if (request.plot && !run.report.rows.empty()) {
     write_plot(*request.plot, render(run.report, Format::Json));
   }
   const Document document =
       with_effects(reader, document_of(run.report), counts_of(request, inputs.cluster, run.report));
-  write_output(request.output, render(document, request.format), out);
+  write_result(request.result, document, out,
+               [&] { return collective_html(document, run.report, inputs.cluster, run.show); });
   return run.complete ? 0 : 1;
 }
 

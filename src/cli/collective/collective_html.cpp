@@ -9,10 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective_traffic.h"
-#include "parallelism/traffic/link_bytes.h"
-#include "sim/trace.h"
-
 namespace trainyard {
 namespace {
 
@@ -66,38 +62,37 @@ std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
   return curves;
 }
 
-void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
+void add_run(const Cluster& cluster, const std::function<ShownRun(TraceRecorder&)>& show,
+             HtmlReport& html) {
   TraceRecorder recorder;
-  job.trace = &recorder;
-  const CollectiveResult run = run_collective(cluster, job);
-  const std::string which = fmt::format("{} of {}", algorithm_name(job), to_string(job.size));
+  const ShownRun run = show(recorder);
   html.timeline = html_timeline(recorder, kMaxSpans);
-  html.timeline.note =
-      html.timeline.note.empty() ? which + "." : which + "; " + html.timeline.note + ".";
+  std::string& note = html.timeline.note;
+  note =
+      run.what + (note.empty() ? "" : "; " + note) + "." + (run.note.empty() ? "" : " " + run.note);
   if (run.complaint || run.time <= SimTime()) {
     html.links.note = "None: " + run.complaint.value_or("nothing crosses a link") + ".";
     return;
   }
-  html.links = html_links(cluster.topology, traffic_of(run, which), run.time);
+  html.links = html_links(cluster.topology, run.traffic, run.time);
   html.links.note = fmt::format(
       "{}: share of its time in which links are busy at their full rate; the busiest of each pair "
       "and kind.",
-      which);
+      run.what);
 }
 
 }  // namespace
 
-HtmlReport collective_html(const CollectiveReport& report, const Cluster& cluster,
-                           const std::optional<CollectiveJob>& job) {
-  HtmlReport html = html_page(document_of(report));
+HtmlReport collective_html(const Document& document, const CollectiveReport& report,
+                           const Cluster& cluster,
+                           const std::function<ShownRun(TraceRecorder&)>& show) {
+  HtmlReport html = html_page(document);
   html.curves = curves_of(report);
-  if (job) {
-    add_run(cluster, *job, html);
+  if (show) {
+    add_run(cluster, show, html);
   } else {
-    html.timeline.note = "None: the event model of NCCL keeps none. --runtime plain has one.";
-    html.links.note =
-        "None: the event model of NCCL counts no links. --runtime plain does, and "
-        "trainyard explain.";
+    html.timeline.note = fmt::format("None: runs of {} are not recorded.", report.runtime);
+    html.links.note = fmt::format("None: runs of {} are not drawn on links.", report.runtime);
   }
   return html;
 }

@@ -2,19 +2,20 @@
 // --report of `trainyard collective`.
 #pragma once
 
-#include <optional>
+#include <functional>
 
-#include "cli/collective/collective_inputs.h"
-#include "cli/collective/collective_request.h"
-#include "collectives/run/run.h"
+#include "cli/collective/collective_nccl.h"
+#include "report/formats/document.h"
 #include "report/html/html_report.h"
 #include "report/results/collective_report.h"
+#include "sim/trace.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 
-// `job` is of the plain runtime, at the largest size: what timeline and links are of. Without one
-// there is neither.
-[[nodiscard]] HtmlReport collective_html(const CollectiveReport& report, const Cluster& cluster,
-                                         const std::optional<CollectiveJob>& job);
+// Timeline and links are those of `show` (CollectiveOutcome); without it there is neither.
+[[nodiscard]] HtmlReport collective_html(const Document& document, const CollectiveReport& report,
+                                         const Cluster& cluster,
+                                         const std::function<ShownRun(TraceRecorder&)>& show);
 
 }  // namespace trainyard

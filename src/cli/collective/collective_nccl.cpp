@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -128,13 +129,17 @@ struct Volumes {
   }
 };
 
+nccl::CallPlan plan_of(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                       const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size) {
+  const nccl::Function function = *nccl::function_of(request.operation);
+  return nccl::plan_call(prepared.communicator, prepared.choice->options.environment, function,
+                         nccl::call_bytes(function, size, inputs.ranks()), {.tuner = tuner});
+}
+
 TimedRow collective_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
                         const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size,
                         nccl::Timer& timer, const Volumes& volumes) {
-  const nccl::Function function = *nccl::function_of(request.operation);
-  const nccl::CallPlan plan =
-      nccl::plan_call(prepared.communicator, prepared.choice->options.environment, function,
-                      nccl::call_bytes(function, size, inputs.ranks()), {.tuner = tuner});
+  const nccl::CallPlan plan = plan_of(request, inputs, prepared, tuner, size);
   const nccl::Timing timing = timer.collective(plan);
   TimedRow made = made_row(request, inputs, size, timing);
   CollectiveRow& row = made.row;
@@ -343,6 +348,44 @@ void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
             "kind that no constant was fitted to");
 }
 
+// The first way at the largest size: the thread blocks that are run one by one, below the kernel
+// as a whole.
+ShownRun show(const CollectiveRequest& request, const CollectiveInputs& inputs,
+              const Prepared& prepared, TraceRecorder& recorder) {
+  const Bytes size = inputs.sizes.back();
+  const nccl::Profile profile = load_profile(request.inputs.profile);
+  const std::optional<nccl::TunerTable> tuner = request.nccl->choices.front().options.tuner();
+  nccl::Timer timer(inputs.cluster, prepared.communicator, profile,
+                    prepared.choice->options.environment, request.nccl->mode,
+                    engine_of(request, false));
+  std::optional<nccl::CallPlan> plan;
+  if (nccl::function_of(request.operation)) {
+    plan = plan_of(request, inputs, prepared, tuner ? &*tuner : nullptr, size);
+  }
+  const std::string way =
+      plan ? fmt::format("{} {}", to_string(plan->algorithm), to_string(plan->protocol))
+           : "SendRecv";
+  recorder.say("algorithm", way);
+  const TraceTrackId whole = recorder.add_track("call", "kernel");
+  timer.record(&recorder);
+  const nccl::Timing timing =
+      plan ? timer.collective(*plan) : timer.point_to_point(request.operation, size);
+  ShownRun shown{.what = fmt::format("{} of {}", way, to_string(size)), .time = timing.time};
+  if (timing.engine) {
+    shown.complaint = timing.engine->complaint;
+  }
+  shown.note = recorder.spans().empty()
+                   ? "The event model has this call in closed form, without thread blocks."
+                   : "A track is a thread block from the start of the kernel; those of nodes that "
+                     "do the same are there once, and of long calls the first units, which the "
+                     "others repeat.";
+  recorder.add_span(whole, shown.what, SimTime(), timing.device, {.category = "kernel"});
+  NcclTraffic traffic(inputs.cluster, request.operation,
+                      RankId(static_cast<std::uint32_t>(request.root)));
+  shown.traffic = traffic.of(plan, size, timer);
+  return shown;
+}
+
 }  // namespace
 
 void add_runtime_notes(const CollectiveRequest& request, std::vector<std::string>& notes) {
@@ -407,6 +450,8 @@ CollectiveOutcome run_nccl(const CollectiveRequest& request, CollectiveInputs& i
     append_once(one.communicator.remarks, run.report.notes);
   }
   add_part_notes(inputs.cluster, request.inputs, run.report.notes);
+  run.show = [&, first = std::make_shared<const Prepared>(prepared.front())](
+                 TraceRecorder& recorder) { return show(request, inputs, *first, recorder); };
   return run;
 }
 

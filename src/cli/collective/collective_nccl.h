@@ -4,20 +4,35 @@
 
 #include <spdlog/logger.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
+#include "parallelism/traffic/link_bytes.h"
 #include "report/results/collective_report.h"
+#include "sim/trace.h"
+#include "sim/units.h"
 
 namespace trainyard {
 
+// One run in detail, for a page and a trace.
+struct ShownRun {
+  std::string what;  // "ring of 64M".
+  SimTime time;
+  std::vector<LinkTraffic> traffic = {};
+  std::string note = {};                      // About the timeline; may be empty.
+  std::optional<std::string> complaint = {};  // Why it never was complete.
+};
+
 struct CollectiveOutcome {
-  CollectiveReport report;                  // Without the runs that never were complete.
-  bool complete = true;                     // There are none of these.
-  std::optional<CollectiveJob> shown = {};  // The plain run that a page shows in detail.
+  CollectiveReport report;  // Without the runs that never were complete.
+  bool complete = true;     // There are none of these.
+  // Runs the first way at the largest size again and records it; nothing where the runtime records
+  // none. What the outcome was made from must outlive it.
+  std::function<ShownRun(TraceRecorder&)> show = {};
 };
 
 // Notes on the release, the profile and the launch, and on what the engine is for, if there is one.

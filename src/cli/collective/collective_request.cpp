@@ -140,7 +140,7 @@ Options host_options() {
 // Refuses what runs of HCCL, MPI and Gloo do not have.
 void refuse_unsupported(const OptionReader& reader, std::string_view runtime) {
   for (const char* const option :
-       {"channels", "groups", "report", "counters", "samples", "packets", "message-times"}) {
+       {"channels", "groups", "counters", "samples", "packets", "message-times"}) {
     if (reader.given(option)) {
       throw ConfigError(
           fmt::format("--{}: expected without --runtime {}, found both", option, runtime));
@@ -215,7 +215,7 @@ Options collective_options() {
                 "those of a file with ranks, operation, size, algorithm, start",
                 {.role = Role::Input,
                  .excludes = "ranks matrix algo-file root against trace plot compare fingerprint "
-                             "report counters samples packets message-times"}}},
+                             "counters samples packets message-times"}}},
        size_options(kSized),
        Options{
            {"matrix",
@@ -248,8 +248,8 @@ Options collective_options() {
             {.needs = "against"}},
            {"trace",
             "FILE",
-            "plain: a Chrome/Perfetto timeline: first algorithm, largest size",
-            {.role = Role::Result, .needs = "runtime=plain"}},
+            "plain, nccl, rccl: a Chrome/Perfetto timeline: first algorithm, largest size",
+            {.role = Role::Result, .needs = "runtime=plain|nccl|rccl"}},
            {"plot", "FILE",
             "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs python3-matplotlib",
             kResult},
@@ -267,8 +267,7 @@ Options collective_options() {
        Options{packets_option("of mixed: device=NAME, link=A,B (what crosses it) or crowd=N (where "
                               "so many share a link); names may be patterns; may be given again"),
                message_times_option("fidelity=flow|packet|mixed")},
-       nccl_run_options(), report_options(), packet_options(HasMixed::Yes), output_options(),
-       log_options()});
+       nccl_run_options(), packet_options(HasMixed::Yes), output_options(), log_options()});
 }
 
 CollectiveRequest read_collective_request(const OptionReader& reader) {
@@ -316,7 +315,6 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   if (request.plot) {
     check_plot(*request.plot);
   }
-  request.report = html_target(reader);
   request.seed = read_seed(reader);
   request.threads = read_threads(reader);
   if (reader.team() != nullptr) {
@@ -324,9 +322,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   }
   request.fingerprint = reader.given("fingerprint");
   request.compare = reader.given("compare");
-  request.format = output_format(reader);
-  request.output = output_file(reader, "output");
-  check_distinct_files({{"output", request.output},
+  request.result = result_target(reader);
+  check_distinct_files({{"output", request.result.output},
                         {"trace", request.trace},
                         {"plot", request.plot},
                         {"report", reader.text("report")},

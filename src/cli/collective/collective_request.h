@@ -55,13 +55,11 @@ struct CollectiveRequest {
   bool against_other_ranks = false;
   std::optional<std::string> trace;
   std::optional<std::string> plot;
-  std::optional<HtmlTarget> report;
   std::optional<std::uint64_t> seed;
   unsigned threads = 0;  // 0: as many as the machine has.
   bool fingerprint = false;
   bool compare = false;  // Lower bounds and crossover sizes.
-  Format format = Format::Table;
-  std::optional<std::string> output;
+  ResultTarget result = {};
 };
 
 // The operation, and all else.

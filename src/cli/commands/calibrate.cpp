@@ -20,6 +20,7 @@
 #include "calibration/predict/profile_constants.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
@@ -194,9 +195,9 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
     throw ConfigError("calibrate: expected a file of measurements, found none");
   }
   CalibrationRequest request = read_calibrate_request(reader);
-  const Format format = output_format(reader);
+  const ResultTarget target = result_target(reader);
+  const std::optional<std::string>& output = target.output;
   const std::optional<std::string> profile = output_file(reader, "profile-out");
-  const std::optional<std::string> output = output_file(reader, "output");
   if (output && output->ends_with(".yaml")) {  // As -o wrote the profile once.
     fail_option("output", "a file for the report (--profile-out FILE writes the profile)", *output);
   }
@@ -205,6 +206,7 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
   check_distinct_files({{"profile-out", profile},
                         {"gpu-rates-out", gpu_rates},
                         {"mpi-profile-out", mpi_profile},
+                        {"report", reader.text("report")},
                         {"output", output}});
   const auto threads = read_threads(reader);
   spdlog::logger log = make_logger(reader);
@@ -248,7 +250,7 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
     }
     write_file(*mpi_profile, report.host->profile);
   }
-  write_output(output, render(with_effects(reader, document_of(report)), format), out);
+  write_result(target, with_effects(reader, document_of(report)), out);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/common/common.h"
 #include "cli/common/cost_options.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -121,8 +122,7 @@ Document document_of(const CostReport& report) {
 
 int run_cost(const OptionReader& reader, std::ostream& out) {
   const InputNames inputs = read_input_names(reader);
-  const Format format = output_format(reader);
-  const std::optional<std::string> file = output_file(reader, "output");
+  const ResultTarget target = result_target(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(inputs, log);
   CostReport report{.cluster = cluster.name,
@@ -136,7 +136,7 @@ int run_cost(const OptionReader& reader, std::ostream& out) {
     counts.rank_calls = run.simulated * counts.gpus;
     add_job_note(inputs, report.notes);
   }
-  write_output(file, render(with_effects(reader, document_of(report), counts), format), out);
+  write_result(target, with_effects(reader, document_of(report), counts), out);
   return 0;
 }
 

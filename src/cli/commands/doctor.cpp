@@ -19,6 +19,7 @@
 #include "calibration/predict/validation.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/nccl_options.h"
@@ -258,8 +259,7 @@ void check_operations(const std::vector<DoctorRun>& runs, const std::string& log
 }
 
 int run_doctor(const OptionReader& reader, std::ostream& out) {
-  const Format format = output_format(reader);
-  const std::optional<std::string> file = output_file(reader, "output");
+  const ResultTarget target = result_target(reader);
   const auto threads = read_threads(reader);
   if (!reader.given("file") && !reader.given("case")) {
     throw ConfigError("doctor: expected a log to read, found none; see trainyard doctor --help");
@@ -288,7 +288,7 @@ int run_doctor(const OptionReader& reader, std::ostream& out) {
     report.notes.push_back(fmt::format("no measured table shows {}: ranges are wide",
                                        to_string(report.result.hypotheses.machine)));
   }
-  write_output(file, render(with_effects(reader, document_of(report)), format), out);
+  write_result(target, with_effects(reader, document_of(report)), out);
   return report.result.is_normal() ? 0 : 1;
 }
 

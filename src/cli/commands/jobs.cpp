@@ -13,6 +13,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/mixed_options.h"
@@ -53,8 +54,7 @@ struct JobsRequest {
   Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
   PacketRequest packet = {};
   std::size_t links = 5;
-  Format format = Format::Table;
-  std::optional<std::string> output;
+  ResultTarget result = {};
 };
 
 JobRequest job_of(const std::string& text) {
@@ -77,8 +77,7 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
       .fidelity = *read_engine(reader),
       .packet = read_sending_options(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMaxShownLinks).value_or(5)),
-      .format = output_format(reader),
-      .output = output_file(reader, "output")};
+      .result = result_target(reader)};
   request.packet.options.threads = read_packet_threads(reader);
   (void)reader.required_text("job");
   for (const std::string& text : reader.texts("job")) {
@@ -195,7 +194,7 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
   document.add("time_s", mix.time.seconds());
   document.add(NamedTable{.key = "jobs", .table = table_of(request, mix)});
   Table links = links_of(cluster, mix, request.links);
-  const Shown shown = links.rows().empty() ? Shown::Json : Shown::Text | Shown::Json;
+  const Shown shown = links.rows().empty() ? Shown::Json : Shown::People | Shown::Json;
   document.add(NamedTable{.key = "links",
                           .table = std::move(links),
                           .title = "The fullest links of the fabric, all jobs together",
@@ -217,9 +216,12 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(request.inputs, log);
   const JobMix mix = simulate(reader, request, cluster);
-  write_output(request.output,
-               render(with_effects(reader, document_of(request, cluster, mix)), request.format),
-               out);
+  const Document document = with_effects(reader, document_of(request, cluster, mix));
+  write_result(request.result, document, out, [&] {
+    HtmlReport page = html_page(document);
+    page.links = html_links(cluster.topology, mix.link_use, mix.time);
+    return page;
+  });
   return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/options.h"
 #include "report/formats/document.h"
 #include "sim/config.h"
@@ -164,8 +165,7 @@ Document page_of(const ListedPart& part, const Catalogue& catalogue) {
 }
 
 int run_parts(const OptionReader& reader, std::ostream& out) {
-  const Format format = output_format(reader);
-  const std::optional<std::string> file = output_file(reader, "output");
+  const ResultTarget target = result_target(reader);
   Catalogue catalogue = load_default_catalogue();
   for (const std::string& own : reader.texts("parts")) {
     catalogue.add(std::filesystem::path(own));
@@ -174,8 +174,7 @@ int run_parts(const OptionReader& reader, std::ostream& out) {
   const std::optional<std::string> wanted = reader.text("part");
   if (!wanted || std::ranges::find(kPartKinds, *wanted) != kPartKinds.end()) {
     std::erase_if(parts, [&](const ListedPart& part) { return wanted && part.kind != *wanted; });
-    write_output(file, render(with_effects(reader, list_of(parts, catalogue), RunCounts()), format),
-                 out);
+    write_result(target, with_effects(reader, list_of(parts, catalogue), RunCounts()), out);
     return 0;
   }
   const auto found = std::ranges::find(parts, *wanted, &ListedPart::name);
@@ -188,8 +187,7 @@ int run_parts(const OptionReader& reader, std::ostream& out) {
                                   in_quotes(*wanted),
                                   did_you_mean(*wanted, names, "; trainyard parts lists them")));
   }
-  write_output(file, render(with_effects(reader, page_of(*found, catalogue), RunCounts()), format),
-               out);
+  write_result(target, with_effects(reader, page_of(*found, catalogue), RunCounts()), out);
   return 0;
 }
 

@@ -66,10 +66,8 @@ struct TrafficRequest {
   Fidelity fidelity = Fidelity::Flow;  // Packet with mixed ones, too.
   PacketRequest packet;
   std::size_t links = 5;
-  Format format = Format::Table;
-  std::optional<std::string> output;
+  ResultTarget result = {};
   std::optional<std::string> flows_file;
-  std::optional<HtmlTarget> report = {};
 };
 
 TrafficRequest read_traffic_request(const OptionReader& reader) {
@@ -84,11 +82,9 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   read_failure_options(reader, request.packet);
   request.packet.options.threads = read_packet_threads(reader);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
-  request.format = output_format(reader);
-  request.output = output_file(reader, "output");
+  request.result = result_target(reader);
   request.flows_file = output_file(reader, "flows-out");
-  request.report = html_target(reader);
-  check_distinct_files({{"output", request.output},
+  check_distinct_files({{"output", request.result.output},
                         {"report", reader.text("report")},
                         {"flows-out", request.flows_file},
                         {"counters", request.packet.counters_file},
@@ -255,15 +251,14 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
   }
   add_part_notes(cluster, request.inputs, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
-  if (request.report) {
-    write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));
-  }
   std::optional<RunCounts> counts;
   if (request.fidelity != Fidelity::Packet) {
     counts = RunCounts{.gpus = cluster.gpus.size(), .events = run.events};
   }
   const Document document = with_effects(reader, document_of(report, cluster.topology), counts);
-  write_output(request.output, render(document, request.format), out);
+  write_result(request.result, document, out, [&] {
+    return traffic_html(document, report, cluster, spec, run, network->samples());
+  });
   std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMaxPromiseLines);
   if (const auto complaint = network->complaint()) {
     broken.push_back(*complaint);
@@ -285,6 +280,7 @@ Command traffic_command() {
       .arguments = {{.name = "file", .traits = {.role = Role::Input, .names = "traffic"}}},
       .options = joined(
           {cluster_options(),
+<<<<<<< HEAD
            Options{estimates_option(),
                    {"fidelity",
                     "NAME",
@@ -305,6 +301,26 @@ Command traffic_command() {
                    packet_threads_option("fidelity=packet|mixed")},
            report_options(), packet_options(HasMixed::Yes), failure_options(), output_options(),
            log_options()}),
+=======
+           Options{
+               estimates_option(),
+               {"fidelity",
+                "NAME",
+                "flow (the default), analytical (a lower bound), packet, or mixed: packets for "
+                "what --packets names, flows for all others",
+                {.choices = "flow|analytical|packet|mixed"}},
+               packets_option(
+                   "of mixed: group=NAME of FILE, device=NAME, link=A,B (what crosses it) or "
+                   "crowd=N (where so many share a link); names may be patterns; may be given "
+                   "again"),
+               {"set-traffic", "KEY=VALUE",
+                "change a value of FILE, such as groups.0.load=0.8; may be given again", kRepeated},
+               seed_option("of all random choices (default: those of FILE)"),
+               {"links", "N", "how many of the fullest links are shown (default: 5)"},
+               {"flows-out", "FILE", "write one line for each flow there, as CSV", kResult},
+               packet_threads_option("fidelity=packet|mixed")},
+           packet_options(HasMixed::Yes), failure_options(), output_options(), log_options()}),
+>>>>>>> work44-G
       .example = kTrafficExample,
       .run = run_traffic_command,
       .is_swept = true};

@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/traffic/link_bytes.h"
-
 namespace trainyard {
 namespace {
 
@@ -200,17 +198,13 @@ void add_samples(const Topology& topology, const PacketSamples& samples, HtmlRep
 void add_links(const Topology& topology, const TrafficReport& report, const TrafficRun& run,
                HtmlReport& html) {
   const SimTime makespan = report.summary.makespan;
-  std::vector<LinkTraffic> traffic;
-  for (const LinkUse& use : run.link_use) {
-    if (use.bytes > Bytes(0)) {
-      traffic.push_back({.link = use.link, .parts = {{.purpose = "flows", .bytes = use.bytes}}});
-    }
-  }
-  if (traffic.empty() || makespan <= SimTime()) {
+  const bool is_idle =
+      std::ranges::all_of(run.link_use, [](const LinkUse& use) { return use.bytes == Bytes(0); });
+  if (is_idle || makespan <= SimTime()) {
     html.links.note = "Nothing crosses a link.";
     return;
   }
-  html.links = html_links(topology, traffic, makespan);
+  html.links = html_links(topology, run.link_use, makespan);
   html.links.note =
       "Share of the time from the first start to the last end in which links are busy at their "
       "full rate; the busiest link of each pair and kind.";
@@ -218,10 +212,10 @@ void add_links(const Topology& topology, const TrafficReport& report, const Traf
 
 }  // namespace
 
-HtmlReport traffic_html(const TrafficReport& report, const Cluster& cluster,
-                        const TrafficSpec& spec, const TrafficRun& run,
+HtmlReport traffic_html(const Document& document, const TrafficReport& report,
+                        const Cluster& cluster, const TrafficSpec& spec, const TrafficRun& run,
                         const std::optional<PacketSamples>& samples) {
-  HtmlReport html = html_page(document_of(report, cluster.topology));
+  HtmlReport html = html_page(document);
   add_flows(spec, run, html);
   add_sizes(report.summary, html);
   if (samples) {

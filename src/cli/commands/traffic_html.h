@@ -14,8 +14,9 @@
 namespace trainyard {
 
 // Completion times and slowdowns of flows, queues and rates where there are samples, links, tables.
-[[nodiscard]] HtmlReport traffic_html(const TrafficReport& report, const Cluster& cluster,
-                                      const TrafficSpec& spec, const TrafficRun& run,
+[[nodiscard]] HtmlReport traffic_html(const Document& document, const TrafficReport& report,
+                                      const Cluster& cluster, const TrafficSpec& spec,
+                                      const TrafficRun& run,
                                       const std::optional<PacketSamples>& samples);
 
 }  // namespace trainyard

@@ -14,6 +14,7 @@
 #include "cli/commands/transfer_tcp.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -337,8 +338,7 @@ int run_messages(const OptionReader& reader, const InputNames& inputs, std::ostr
   const SocketSettings tcp = is_tcp ? read_tcp_settings(reader) : SocketSettings{};
   const VerbSettings verb =
       is_tcp ? VerbSettings{} : read_verb_settings(reader, read_packet_options(reader));
-  const Format format = output_format(reader);
-  const std::optional<std::string> file = output_file(reader, "output");
+  const ResultTarget target = result_target(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(inputs, log);
   const Transfer pair = transfers_of(reader, cluster, false).front();
@@ -347,7 +347,7 @@ int run_messages(const OptionReader& reader, const InputNames& inputs, std::ostr
       is_tcp ? tcp_document(cluster, pair, tcp, sizes) : verb_document(cluster, pair, verb, sizes);
   document = with_effects(reader, std::move(document),
                           RunCounts{.gpus = cluster.gpus.size(), .events = 100});
-  write_output(file, render(document, format), out);
+  write_result(target, document, out);
   return 0;
 }
 
@@ -357,9 +357,9 @@ int run_transfer(const OptionReader& reader, std::ostream& out) {
     return run_messages(reader, inputs, out);
   }
   const TransferRequest request = read_transfer_request(reader);
-  const Format format = output_format(reader);
-  const std::optional<std::string> file = output_file(reader, "output");
-  check_distinct_files({{"output", file},
+  const ResultTarget target = result_target(reader);
+  check_distinct_files({{"output", target.output},
+                        {"report", reader.text("report")},
                         {"counters", request.packet.counters_file},
                         {"samples", request.packet.samples_file}});
   spdlog::logger log = make_logger(reader);
@@ -374,7 +374,7 @@ int run_transfer(const OptionReader& reader, std::ostream& out) {
     counts = RunCounts{.gpus = cluster.gpus.size(), .events = kEventsOfPair * transfers.size()};
   }
   const Document document = with_effects(reader, document_of(cluster, request, result), counts);
-  write_output(file, render(document, format), out);
+  write_result(target, document, out);
   for (const std::string& complaint : result.complaints) {
     log.error("{}", complaint);
   }

@@ -36,11 +36,6 @@ std::string load_library() {
 
 }  // namespace
 
-Options report_options() {
-  return {{"report", "FILE.html",
-           "the result as a page that opens without a network; needs libjs-d3", kResult}};
-}
-
 std::optional<HtmlTarget> html_target(const OptionReader& reader) {
   const std::optional<std::string> file = output_file(reader, "report");
   if (!file) {
@@ -51,6 +46,22 @@ std::optional<HtmlTarget> html_target(const OptionReader& reader) {
 
 void write_html(const HtmlTarget& target, const HtmlReport& report) {
   write_file(target.file, render_html(report, target.library));
+}
+
+ResultTarget result_target(const OptionReader& reader) {
+  ResultTarget target{.format = output_format(reader),
+                      .output = output_file(reader, "output"),
+                      .report = html_target(reader)};
+  check_distinct_files({{"output", target.output}, {"report", reader.text("report")}});
+  return target;
+}
+
+void write_result(const ResultTarget& target, const Document& document, std::ostream& out,
+                  const std::function<HtmlReport()>& make_page) {
+  if (target.report) {
+    write_html(*target.report, make_page ? make_page() : html_page(document));
+  }
+  write_output(target.output, render(document, target.format), out);
 }
 
 }  // namespace trainyard

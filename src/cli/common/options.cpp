@@ -290,7 +290,9 @@ Options output_options() {
            "table, csv or json (default: as --output ends, else table)",
            {.role = Role::Result, .choices = "table|csv|json", .synonyms = kFormatWords}},
           effects_option(),
-          output_file_option()};
+          output_file_option(),
+          {"report", "FILE.html",
+           "the result as a page that opens without a network; needs libjs-d3", kResult}};
 }
 
 Option output_file_option() {

@@ -114,7 +114,7 @@ class OptionReader {
 // --minbytes, --maxbytes, --stepfactor.
 [[nodiscard]] Options size_options(std::string_view needs = "");
 
-// --format, --effects and --output, or the last alone.
+// --format, --effects, --output and --report (html_output.h), or --output alone.
 [[nodiscard]] Options output_options();
 [[nodiscard]] Option output_file_option();
 // Words that people say for --format.

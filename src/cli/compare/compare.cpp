@@ -10,6 +10,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/options.h"
 #include "cli/compare/comparisons.h"
 #include "sim/config_error.h"
@@ -58,11 +59,8 @@ RunComparison compared(const OptionReader& reader) {
 }
 
 int run_compare(const OptionReader& reader, std::ostream& out) {
-  const Format format = output_format(reader);
-  const std::optional<std::string> output = output_file(reader, "output");
-  write_output(output,
-               render(with_effects(reader, document_of(compared(reader)), RunCounts()), format),
-               out);
+  const ResultTarget target = result_target(reader);
+  write_result(target, with_effects(reader, document_of(compared(reader)), RunCounts()), out);
   return 0;
 }
 

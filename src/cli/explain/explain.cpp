@@ -250,8 +250,7 @@ int run_explain_step(const OptionReader& reader, std::ostream& out) {
       has_images   ? explain_lowered(request, convolutional_job(request, log), threads)
       : has_tables ? explain_lowered(request, recommender_job(request, log), threads)
                    : explain(request, threads, log);
-  write_output(request.output, render(with_effects(reader, document_of(made)), request.format),
-               out);
+  write_result(request.result, with_effects(reader, document_of(made)), out);
   return 0;
 }
 
@@ -272,9 +271,8 @@ Command explain_step() {
   return {.name = "explain",
           .form = "explain step",
           .usage = "explain step --cluster NAME|FILE --workload|--model NAME|FILE [options]",
-          .options =
-              joined({without("costs memory prices report threads trace", step_command().options),
-                      Options{threads_option()}}),
+          .options = joined({without("costs memory prices threads trace", step_command().options),
+                             Options{threads_option()}}),
           .run = run_explain_step};
 }
 

@@ -286,9 +286,7 @@ int run_explain_collective(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request, log);
   check_one(request, inputs);
-  write_output(request.output,
-               render(with_effects(reader, document_of(explain(request, inputs))), request.format),
-               out);
+  write_result(request.result, with_effects(reader, document_of(explain(request, inputs))), out);
   return 0;
 }
 
@@ -300,7 +298,7 @@ Command explain_collective() {
   row.form = "explain collective";
   row.usage = "explain collective OP --cluster NAME|FILE [options]";
   row.options = without(
-      "groups report against against-other-ranks trace plot compare fingerprint counters samples "
+      "groups against against-other-ranks trace plot compare fingerprint counters samples "
       "sample-every",
       row.options);
   row.example = {};

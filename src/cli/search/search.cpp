@@ -395,8 +395,7 @@ int run_search(const OptionReader& reader, std::ostream& out) {
   if (request.best_file) {
     write_best(request, report);
   }
-  write_output(request.output, render(with_effects(reader, document_of(report)), request.format),
-               out);
+  write_result(request.result, with_effects(reader, document_of(report)), out);
   return 0;
 }
 

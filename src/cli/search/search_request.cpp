@@ -153,11 +153,12 @@ SearchRequest read_search_request(const OptionReader& reader) {
       .prunes = !reader.given("exhaustive"),
       .memory_share = reader.integer("memory-percent", 1, 100).value_or(100) / 100.0,
       .threads = read_threads(reader),
-      .format = output_format(reader),
-      .output = output_file(reader, "output"),
+      .result = result_target(reader),
       .best_file = output_file(reader, "best-plan"),
       .costs = read_cost_options(reader)};
-  check_distinct_files({{"output", request.output}, {"best-plan", request.best_file}});
+  check_distinct_files({{"output", request.result.output},
+                        {"report", reader.text("report")},
+                        {"best-plan", request.best_file}});
   request.method = reader.word("method") == "graph" ? StepMethod::Graph : StepMethod::ClosedForms;
   // The first look has closed forms with the fastest times of the runtime.
   const Runtime& runtime = request.runtime;

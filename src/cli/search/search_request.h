@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/common/cost_options.h"
+#include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/options.h"
 #include "cli/common/runtime.h"
@@ -36,8 +37,7 @@ struct SearchRequest {
   bool refines = false;
   StepMethod method = StepMethod::ClosedForms;
   unsigned threads = 0;
-  Format format = Format::Table;
-  std::optional<std::string> output;
+  ResultTarget result = {};
   std::optional<std::string> best_file;
   std::optional<CostRequest> costs = {};
   PacketTeam* team = nullptr;  // Processes that share the plans out, if there are several.

@@ -182,7 +182,8 @@ void add_interval(const Workload& workload, const StepRun& run, bool is_measured
                                    : "generations of GPUs that took the shares of the others"));
 }
 
-Document predict(const OptionReader& reader, const StepRequest& request, spdlog::logger& log) {
+void predict(const OptionReader& reader, const StepRequest& request, spdlog::logger& log,
+             std::ostream& out) {
   const Inputs inputs = load_inputs(request.inputs, log);
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
@@ -193,14 +194,16 @@ Document predict(const OptionReader& reader, const StepRequest& request, spdlog:
   const std::optional<ClusterCosts> costs =
       request.costs ? std::optional(load_costs(*request.costs, cluster)) : std::nullopt;
   const StepRun run = watched_run(request, inputs, log);
-  if (request.trace && run.graph) {
-    TraceRecorder recorder;
-    record_step(*run.graph, recorder);
-    write_file(*request.trace, chrome_trace(recorder));
-  }
-  if (request.memory) {
-    write_file(*request.memory, memory_profile_csv(step_memory(workload.model, run.held, software,
-                                                               workload.routing)));
+  if (request.trace || request.memory) {
+    const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
+    if (request.trace && run.graph) {
+      TraceRecorder recorder;
+      record_step(*run.graph, recorder, &memory);
+      write_file(*request.trace, chrome_trace(recorder));
+    }
+    if (request.memory) {
+      write_file(*request.memory, memory_profile_csv(memory));
+    }
   }
   StepReport report{
       .setup = setup_of(request, cluster, workload.name, run.plan.ranks()),
@@ -236,19 +239,17 @@ Document predict(const OptionReader& reader, const StepRequest& request, spdlog:
     report.volumes =
         tier_volumes(LinkResources(cluster.topology, cluster.routing.fabric), *traffic);
   }
-  Document document = document_of(report);
-  if (request.report) {
-    write_html(*request.report, step_html(request, inputs, run, traffic, document));
-  }
-  return with_effects(reader, std::move(document), counts_of_run(request, cluster, run));
+  const Document document =
+      with_effects(reader, document_of(report), counts_of_run(request, cluster, run));
+  write_result(request.result, document, out,
+               [&] { return step_html(request, inputs, run, traffic, document); });
 }
 
 // Options that workloads of other tools do not have, and what the refusal adds.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOptionsOfOurOwn{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOptionsOfOurOwn{
     {{"model", ""},
      {"costs", ""},
      {"prices", ""},
-     {"report", "; --trace has its time line"},
      {"memory", ", of which nobody says what it holds"}}};
 
 int run_step(const OptionReader& reader, std::ostream& out) {
@@ -270,7 +271,7 @@ int run_step(const OptionReader& reader, std::ostream& out) {
   }
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);
-  write_output(request.output, render(predict(reader, request, log), request.format), out);
+  predict(reader, request, log, out);
   return 0;
 }
 
@@ -317,7 +318,7 @@ Command step_command() {
            sending_options(kOnPackets), cost_options(),
            Options{{"memory", "FILE",
                     "CSV: what each rank of a pipeline holds in each of its passes", kResult}},
-           report_options(), output_options(), log_options()}),
+           output_options(), log_options()}),
       .example = kExample,
       .run = run_step,
       .is_swept = true};

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "cli/common/common.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "report/formats/document.h"
 #include "report/steps/step_trace.h"
@@ -22,17 +24,16 @@ namespace {
 // About 8 bytes each in the page.
 constexpr std::size_t kMaxSpans = 300'000;
 
-using PartName = std::string_view (*)(StepPart part);
-
 // Calls and messages of the graph, those that are alike in one line.
-HtmlTable calls_of(const OperationGraph& of, const GraphResult& result, PartName part_name) {
+HtmlTable calls_of(const OperationGraph& of, const GraphResult& result, const PartName& part_name) {
   struct Sum {
     std::size_t count = 0;
     SimTime total;
     SimTime longest;
   };
-  // The key is the part that the time is counted as, the operation, the ranks and the size.
-  std::map<std::tuple<std::string, std::string, std::size_t, Bytes>, Sum> sums;
+  // The part that the time is counted as, the operation, the ranks and the size.
+  using Key = std::tuple<std::string, std::string, std::size_t, Bytes>;
+  std::map<Key, Sum> sums;
   for (std::uint32_t index = 0; index < of.operations().size(); ++index) {
     const GraphOperation& operation = of.operations()[index];
     std::string what;
@@ -59,29 +60,35 @@ HtmlTable calls_of(const OperationGraph& of, const GraphResult& result, PartName
                {.name = "ranks", .key = "ranks"},
                {.name = "size", .key = "size"},
                {.name = "calls", .key = "calls"},
+               {.name = "together", .key = "together"},
                {.name = "mean", .key = "mean"},
                {.name = "longest", .key = "longest"}});
-  for (const auto& [key, sum] : sums) {
+  std::vector<std::pair<Key, Sum>> longest_first(sums.begin(), sums.end());
+  std::ranges::stable_sort(longest_first, std::greater(),
+                           [](const auto& each) { return each.second.total; });
+  for (const auto& [key, sum] : longest_first) {
     const auto& [part, what, ranks, size] = key;
     table.add_row({Cell::of(part), Cell::of(what), Cell::count(ranks), Cell::of(short_size(size)),
-                   Cell::count(sum.count),
+                   Cell::count(sum.count), Cell::of(short_time(sum.total)),
                    Cell::of(short_time(
                        SimTime(sum.total.picoseconds() / static_cast<std::int64_t>(sum.count)))),
                    Cell::of(short_time(sum.longest))});
   }
-  return {.title = "Collectives and messages",
-          .note = fmt::format("On the {} ranks of the timeline, from when one is ready to its end; "
-                              "sizes as nccl-tests counts them.",
-                              of.present().size()),
-          .table = std::move(table)};
+  return {
+      .title = "Collectives and messages",
+      .note = fmt::format("On the {} of the timeline, from when one is ready to its end; sizes as "
+                          "nccl-tests counts them.",
+                          counted(static_cast<int>(of.present().size()), "rank")),
+      .table = std::move(table)};
 }
 
 std::string operations_note(const OperationGraph& of) {
   const std::size_t folded = static_cast<std::size_t>(of.ranks()) / of.present().size();
-  return fmt::format("{} operations{}.", of.operations().size(),
-                     folded > 1 ? fmt::format(" on {} ranks, each for {} that do the same",
-                                              of.present().size(), folded)
-                                : "");
+  return fmt::format(
+      "{} operations{}.", of.operations().size(),
+      folded > 1 ? fmt::format(" on {}, each for {} that do the same",
+                               counted(static_cast<int>(of.present().size()), "rank"), folded)
+                 : "");
 }
 
 void add_note(const std::string& note, HtmlTimeline& timeline) {
@@ -101,7 +108,8 @@ void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
         short_time(graph.step.time));
   }
   add_note(note, html.timeline);
-  html.tables.insert(html.tables.begin(), calls_of(of, graph.run, to_string));
+  html.tables.insert(html.tables.begin(),
+                     calls_of(of, graph.run, [](StepPart part) { return to_string(part); }));
 }
 
 void add_links(const Cluster& cluster, const std::vector<LinkTraffic>& traffic, SimTime time,
@@ -155,14 +163,20 @@ HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const Ste
   return html;
 }
 
-HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job, const LoweredRun& run,
-                        const Document& document) {
+HtmlReport graph_html(const OperationGraph& graph, const GraphResult& result,
+                      const PartName& part_name, const Document& document) {
   HtmlReport html = html_page(document);
   TraceRecorder recorder;
-  record_graph(run.graph, run.result, recorder);
+  record_graph(graph, result, recorder);
   html.timeline = html_timeline(recorder, kMaxSpans);
-  add_note(operations_note(run.graph), html.timeline);
-  html.tables.insert(html.tables.begin(), calls_of(run.graph, run.result, job.part_name));
+  add_note(operations_note(graph), html.timeline);
+  html.tables.insert(html.tables.begin(), calls_of(graph, result, part_name));
+  return html;
+}
+
+HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job, const LoweredRun& run,
+                        const Document& document) {
+  HtmlReport html = graph_html(run.graph, run.result, job.part_name, document);
   const Cluster& cluster = job.machine.cluster;
   if (const auto traffic =
           counted_traffic(request, cluster, run.graph, job.machine.nccl, job.part_name)) {

@@ -2,6 +2,9 @@
 // --report of `trainyard step`.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "cli/step/step_request.h"
 #include "report/html/html_report.h"
 
@@ -15,6 +18,11 @@ struct Document;
                                    const StepRun& run,
                                    const std::optional<std::vector<LinkTraffic>>& traffic,
                                    const Document& document);
+
+// The page of a graph that ran, without its links: of a workload of another tool.
+using PartName = std::function<std::string_view(StepPart part)>;
+[[nodiscard]] HtmlReport graph_html(const OperationGraph& graph, const GraphResult& result,
+                                    const PartName& part_name, const Document& document);
 
 // The same of a workload that has no closed forms.
 [[nodiscard]] HtmlReport lowered_html(const StepRequest& request, const LoweredJob& job,

@@ -16,6 +16,7 @@
 #include "cli/common/mixed_options.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
+#include "cli/step/step_html.h"
 #include "cli/step/step_request.h"
 #include "parallelism/run/gpu_kinds.h"
 #include "parallelism/trace_import/chakra_trace.h"
@@ -89,8 +90,7 @@ StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
   StepRequest request{.inputs = read_input_names(reader),
                       .runtime = read_runtime_of(reader, format),
                       .compute_ppm = compute_ppm_of(reader),
-                      .format = output_format(reader),
-                      .output = output_file(reader, "output"),
+                      .result = result_target(reader),
                       .method = StepMethod::Graph,
                       .slow_rank = read_slow_rank(reader),
                       .jitter = read_jitter(reader),
@@ -111,7 +111,9 @@ StepRequest read_request(const OptionReader& reader, ImportedFormat format) {
         fmt::format("--recorded-on: expected profiles, whose kernels have names, found a {} file",
                     to_string(format)));
   }
-  check_distinct_files({{"output", request.output}, {"trace", request.trace}});
+  check_distinct_files({{"output", request.result.output},
+                        {"report", reader.text("report")},
+                        {"trace", request.trace}});
   // The cluster refuses settings of workloads, of which this one has none.
   request.inputs.overrides.settings = request.inputs.settings();
   request.inputs.workload_settings.clear();
@@ -298,7 +300,8 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   }
   const std::vector<ImportedFile> files = read_imported_files(request.inputs.workload, format);
   for (const ImportedFile& file : files) {
-    check_not_read({"output", request.output}, reader.command(), "workload", file.name);
+    check_not_read({"report", reader.text("report")}, reader.command(), "workload", file.name);
+    check_not_read({"output", request.result.output}, reader.command(), "workload", file.name);
     check_not_read({"trace", request.trace}, reader.command(), "workload", file.name);
   }
   const ImportedWorkload workload = read_imported(files, format, target);
@@ -337,8 +340,11 @@ int run_imported_step(const OptionReader& reader, ImportedFormat format, std::os
   add_part_notes(cluster, request.inputs, report.notes);
   const auto counts =
       counts_of(request, cluster, run.simulated, workload.graph.operations().size());
-  write_output(request.output,
-               render(with_effects(reader, document_of(report), counts), request.format), out);
+  const Document document = with_effects(reader, document_of(report), counts);
+  write_result(request.result, document, out, [&] {
+    const PartName name = [format](StepPart part) { return imported_part_name(format, part); };
+    return graph_html(workload.graph, run.result, name, document);
+  });
   return 0;
 }
 

@@ -119,12 +119,9 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   report.volumes = volumes_of(request, cluster, run.graph, job.machine.nccl, job.part_name);
   add_part_notes(cluster, request.inputs, report.notes);
   const auto counts = counts_of(request, cluster, run.simulated, run.graph.operations().size());
-  Document document = document_of(report);
-  if (request.report) {
-    write_html(*request.report, lowered_html(request, job, run, document));
-  }
-  write_output(request.output,
-               render(with_effects(reader, std::move(document), counts), request.format), out);
+  const Document document = with_effects(reader, document_of(report), counts);
+  write_result(request.result, document, out,
+               [&] { return lowered_html(request, job, run, document); });
   return 0;
 }
 

@@ -64,17 +64,15 @@ StepRequest read_step_request(const OptionReader& reader, std::optional<StepMeth
   require_job(reader);
   StepRequest request{.inputs = read_input_names(reader),
                       .runtime = read_runtime(reader),
-                      .format = output_format(reader),
-                      .output = output_file(reader, "output"),
+                      .result = result_target(reader),
                       .slow_rank = read_slow_rank(reader),
                       .jitter = read_jitter(reader),
                       .trace = output_file(reader, "trace"),
                       .memory = output_file(reader, "memory"),
-                      .report = html_target(reader),
                       .costs = read_cost_options(reader)};
   constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
   request.method = only ? *only : kMethods[reader.choice("method")];
-  check_distinct_files({{"output", request.output},
+  check_distinct_files({{"output", request.result.output},
                         {"trace", request.trace},
                         {"memory", request.memory},
                         {"report", reader.text("report")}});

@@ -34,14 +34,12 @@ struct StepRequest {
   InputNames inputs;
   Runtime runtime = {};
   std::int64_t compute_ppm = 1'000'000;  // How long computation of a trace takes.
-  Format format = Format::Table;
-  std::optional<std::string> output;
+  ResultTarget result = {};
   StepMethod method = StepMethod::ClosedForms;
   std::optional<SlowRank> slow_rank;
   ComputeJitter jitter;
   std::optional<std::string> trace;
   std::optional<std::string> memory = {};  // The file for the memory of each rank, over its passes.
-  std::optional<HtmlTarget> report = {};
   std::optional<CostRequest> costs = {};
   std::optional<std::string> comm_groups = {};       // The file beside Chakra traces.
   std::optional<std::string> execution_traces = {};  // PyTorch's, beside profiles.

@@ -412,7 +412,7 @@ Command sweep_command() {
                {"resume", "", "go on with what FILE.partial of --output has", {.needs = "output"}},
                {"list", "", "print the command of every point, and run none"},
            },
-           without("effects", output_options()), report_options(), log_options()}),
+           without("effects", output_options()), log_options()}),
       .example = kExample,
       .run = run_alone};
 }

@@ -26,6 +26,7 @@
 #include "calibration/predict/validation.h"
 #include "calibration/training/training_budgets.h"
 #include "cli/common/common.h"
+#include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/validate/validate_training.h"
@@ -67,8 +68,7 @@ struct Request {
   std::optional<std::string> ledger;
   bool record_intervals = false;
   unsigned threads = 0;
-  Format format = Format::Table;
-  std::optional<std::string> output;
+  ResultTarget result = {};
 };
 
 // Returns the line by which editors find the schema of a kind of file.
@@ -102,14 +102,15 @@ std::optional<std::filesystem::path> read_budgets_option(const OptionReader& rea
 
 Request read_request(const OptionReader& reader) {
   Request request;
-  request.format = output_format(reader);
-  request.output = output_file(reader, "output");
+  request.result = result_target(reader);
   request.only = reader.texts("only");
   request.record = reader.given("record-budgets");
   request.leave_one_out = reader.given("leave-one-out") ? LeaveOneOut::Yes : LeaveOneOut::No;
   request.refit = reader.given("refit") || request.leave_one_out == LeaveOneOut::Yes;
   request.ledger = output_file(reader, "ledger");
-  check_distinct_files({{"output", request.output}, {"ledger", request.ledger}});
+  check_distinct_files({{"output", request.result.output},
+                        {"report", reader.text("report")},
+                        {"ledger", request.ledger}});
   request.record_intervals = reader.given("record-intervals");
   request.threads = read_threads(reader);
   const std::optional<std::string> folder = reader.text("cases");
@@ -303,7 +304,7 @@ int run_training(const OptionReader& reader, const Request& request,
     write_file(step_intervals_file(), schema_line("step-intervals", step_intervals_file()) +
                                           report.intervals.value().to_yaml());
   }
-  write_output(request.output, render(report, request.format), out);
+  write_result(request.result, document_of(report), out);
   return report.exceeded.empty() ? 0 : 1;
 }
 
@@ -338,7 +339,7 @@ int run_validate(const OptionReader& reader, std::ostream& out) {
     const Intervals intervals = Intervals::load(intervals_file());
     hold_against_intervals(request, coverage_of(report.validation, intervals), report);
   }
-  write_output(request.output, render(report, request.format), out);
+  write_result(request.result, document_of(report), out);
   for (const std::string& line : report.exceeded) {
     log.warn("budget exceeded: {}", line);
   }

@@ -209,7 +209,9 @@ void Executor::record(std::uint32_t lane, const Step& step) {
       fmt::format("{} from {}, {} B", step.kind == StepKind::Reduce ? "reduce" : "receive",
                   participant_name(schedule_.shape(), schedule_.connection(step.connection).source),
                   chunking_.bytes(step.chunks).count()),
-      waiting_since_[lane], simulator_.now());
+      waiting_since_[lane], simulator_.now(),
+      {.category = step.kind == StepKind::Reduce ? "reduce" : "receive",
+       .bytes = chunking_.bytes(step.chunks)});
   waiting_since_[lane] = simulator_.now();
 }
 

@@ -133,12 +133,12 @@ class EngineDriver final : private EventHandler {
 
 SimTime replay_over(const EngineSettings& settings, Routing& routing, const ReplayNetwork& network,
                     std::span<const ReplayLane> lanes, std::uint64_t max_units,
-                    EngineOutcome& outcome) {
+                    EngineOutcome& outcome, const ReplayWatch& watch) {
   Simulator simulator;
   const std::unique_ptr<Network> engine =
       make_network(settings.fidelity, simulator, routing, settings.packet, settings.extras);
   EngineDriver driver(simulator, *engine, network);
-  ReplayCore<EngineDriver> core(driver, network, lanes, max_units);
+  ReplayCore<EngineDriver> core(driver, network, lanes, max_units, watch);
   driver.run(core);
   // Fowler-Noll-Vo: the order of the runs counts.
   outcome.fingerprint = (outcome.fingerprint ^ simulator.fingerprint()) * 0x100000001b3;

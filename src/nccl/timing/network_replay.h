@@ -47,6 +47,7 @@ struct EngineOutcome {
 // Throws ConfigError for NICs without a path.
 [[nodiscard]] SimTime replay_over(const EngineSettings& settings, Routing& routing,
                                   const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-                                  std::uint64_t max_units, EngineOutcome& outcome);
+                                  std::uint64_t max_units, EngineOutcome& outcome,
+                                  const ReplayWatch& watch = {});
 
 }  // namespace trainyard::nccl

@@ -23,9 +23,9 @@ struct OwnQueue {
 }  // namespace
 
 SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-               std::uint64_t max_units) {
+               std::uint64_t max_units, const ReplayWatch& watch) {
   OwnQueue queue;
-  ReplayCore<OwnQueue> core(queue, network, lanes, max_units);
+  ReplayCore<OwnQueue> core(queue, network, lanes, max_units, watch);
   core.start();
   while (const std::optional<Event> event = queue.events.pop(SimTime::max())) {
     core.handle(event->token, event->time.picoseconds());

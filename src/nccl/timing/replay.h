@@ -107,6 +107,10 @@ class LaneProgram {
 struct ReplayLane {
   Bandwidth rate;  // Rate of the block's copies.
   std::unique_ptr<LaneProgram> program;
+  // For those who watch: whose block it is, and what a group of its warps does.
+  int rank = 0;
+  int channel = 0;
+  const char* work = "";
 };
 
 struct ReplayNetwork {
@@ -115,10 +119,15 @@ struct ReplayNetwork {
   std::uint32_t hosts = 0;
 };
 
+// Is told of each unit that a lane has worked through, in the order of their starts; the time that
+// a lane waits is between its units. Never changes a result.
+using ReplayWatch =
+    std::function<void(std::uint32_t lane, const ReplayUnit& unit, SimTime start, SimTime end)>;
+
 // Returns the time that the lanes take for the first `max_units` of each. All lanes that share a
 // connection must name it as often as each other. CHECKs that no lane waits for ever.
 [[nodiscard]] SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-                             std::uint64_t max_units);
+                             std::uint64_t max_units, const ReplayWatch& watch = {});
 
 // Returns the time for all units, where `run` gives that of the first so many. Long programs repeat
 // themselves: beyond `exact_units` of the longest lane the time is a straight line through that of

@@ -73,11 +73,12 @@ class ReplayCore {
  public:
   // All must outlive it.
   ReplayCore(Driver& driver, const ReplayNetwork& network, std::span<const ReplayLane> lanes,
-             std::uint64_t max_units)
+             std::uint64_t max_units, const ReplayWatch& watch)
       : driver_(driver),
         network_(network),
         lanes_(lanes),
         max_units_(max_units),
+        watch_(watch),
         next_(lanes.size(), 0),
         free_(lanes.size(), 0),
         ports_(network.ports.size(), 0),
@@ -200,6 +201,9 @@ class ReplayCore {
       return;
     }
     const std::int64_t end = carry(lane, unit, now);
+    if (watch_) {
+      watch_(lane, unit, SimTime(now), SimTime(end));
+    }
     ++next_[lane];
     free_[lane] = end;
     take_from(unit, end);
@@ -382,6 +386,7 @@ class ReplayCore {
   const ReplayNetwork& network_;
   std::span<const ReplayLane> lanes_;
   std::uint64_t max_units_;
+  const ReplayWatch& watch_;
   std::vector<std::uint64_t> next_;  // Next unit of each lane.
   std::vector<std::int64_t> free_;   // Time when each lane ended its last unit.
   std::vector<std::int64_t> ports_;  // When each has passed on all that came.

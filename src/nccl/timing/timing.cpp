@@ -348,9 +348,14 @@ void Timer::use(const std::optional<EngineSettings>& engine) {
   }
 }
 
+void Timer::record(TraceRecorder* trace) {
+  state_->trace = trace;
+}
+
 Timing Timer::collective(const CallPlan& plan) {
   State& state = *state_;
   state.outcome = {};
+  state.traced = {};
   Timing timing;
   switch (plan.algorithm) {
     case Algorithm::Ring:
@@ -393,6 +398,7 @@ Timing Timer::symmetric(Bytes size) {
 
 Timing Timer::point_to_point(Operation operation, Bytes size) {
   state_->outcome = {};
+  state_->traced = {};
   Timing timing;
   timing.device =
       state_->engine ? state_->rounds(operation, size) : state_->exchange(operation, size);

@@ -13,6 +13,7 @@
 #include "nccl/tuning/communicator.h"
 #include "nccl/types/environment.h"
 #include "network/sharing/load_sharing.h"
+#include "sim/trace.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard::nccl {
@@ -61,6 +62,12 @@ class Timer {
   void use(const Profile& profile);
   // Another engine, or other settings of it; one must stay one, and none none.
   void use(const std::optional<EngineSettings>& engine);
+
+  // Records the thread blocks of calls from now on, from the start of the kernel on, each with the
+  // units that it works through: as many as are run one by one, where more of them repeat these.
+  // Calls in closed form have no blocks, and those that are the same on all nodes may have those of
+  // one. Null records nothing.
+  void record(TraceRecorder* trace);
 
   [[nodiscard]] MachineKind machine() const;
 

@@ -129,7 +129,10 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
       lanes.push_back(
           {.rate = block_rate(plan, reduces ? reducing : plan.threads - reducing),
            .program = loop_program(1, loops, rule, {i == 0 ? kNone : first + i - 1, kNone, kNone},
-                                   {i == count ? kNone : first + i, kNone, kNone})});
+                                   {i == count ? kNone : first + i, kNone, kNone}),
+           .rank = reduces ? gpus[gpus.size() - 1 - i] : gpus[i - gpus.size()],
+           .channel = c,
+           .work = reduces ? "reduces" : "broadcasts"});
     }
   }
   return profile.ring_base[Protocol::Simple] + run(made, lanes);

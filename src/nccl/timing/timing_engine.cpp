@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "nccl/timing/timing_state.h"
 #include "sim/config_error.h"
@@ -25,9 +27,9 @@ std::uint64_t Timer::State::units_one_by_one(std::size_t lanes) const {
 }
 
 SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
-                                std::uint64_t max_units) {
+                                std::uint64_t max_units, const ReplayWatch& watch) {
   if (!engine) {
-    return replay(made, lanes, max_units);
+    return replay(made, lanes, max_units, watch);
   }
   std::uint64_t units = 0;
   for (const ReplayLane& lane : lanes) {
@@ -39,12 +41,37 @@ SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const Repla
         "thread blocks; use fewer ranks, or no --fidelity",
         to_string(engine->fidelity), kMaxEngineUnits, units, lanes.size()));
   }
-  return replay_over(*engine, complete.routing(), made, lanes, max_units, outcome);
+  return replay_over(*engine, complete.routing(), made, lanes, max_units, outcome, watch);
 }
 
 SimTime Timer::State::run(const ReplayNetwork& made, std::span<const ReplayLane> lanes) {
-  return replay_in_line(lanes, units_one_by_one(lanes.size()),
-                        [&](std::uint64_t max_units) { return run_first(made, lanes, max_units); });
+  ReplayWatch watch = recording(lanes);  // Of the first run, which is the longest.
+  const SimTime time =
+      replay_in_line(lanes, units_one_by_one(lanes.size()), [&](std::uint64_t max_units) {
+        return run_first(made, lanes, max_units, std::exchange(watch, nullptr));
+      });
+  traced += time;
+  return time;
+}
+
+ReplayWatch Timer::State::recording(std::span<const ReplayLane> lanes) {
+  if (trace == nullptr) {
+    return {};
+  }
+  std::vector<TraceTrackId> tracks;
+  for (const ReplayLane& lane : lanes) {
+    tracks.push_back(trace->add_track(
+        fmt::format("rank {}", lane.rank),
+        fmt::format("channel {}{}{}", lane.channel, *lane.work == '\0' ? "" : " ", lane.work)));
+  }
+  return [this, from = traced, tracks = std::move(tracks)](
+             std::uint32_t lane, const ReplayUnit& unit, SimTime start, SimTime end) {
+    const bool receives = unit.receives != kNoEnds;
+    const bool sends = unit.sends != kNoEnds;
+    const char* const name = receives && sends ? "pass on" : receives ? "receive" : "send";
+    trace->add_span(tracks[lane], name, from + start, from + end,
+                    {.category = "unit", .bytes = unit.bytes});
+  };
 }
 
 }  // namespace trainyard::nccl

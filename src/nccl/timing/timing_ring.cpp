@@ -111,10 +111,11 @@ ReplayedCall Timer::State::ring_lanes(const CallPlan& plan, const std::vector<Ri
       const bool nvlink = ring.wires[i].transport == Transport::NvLink;
       const std::uint32_t receive = is_chain && i == 0 ? kNone : first + (i + count - 1) % count;
       const std::uint32_t send = ends ? kNone : first + i;
-      made.lanes.push_back(
-          {.rate = block_rate(plan, plan.threads),
-           .program = loop_program(primitives, loops, nvlink ? over_nvlink : rule,
-                                   {receive, kNone, kNone}, {send, kNone, kNone})});
+      made.lanes.push_back({.rate = block_rate(plan, plan.threads),
+                            .program = loop_program(primitives, loops, nvlink ? over_nvlink : rule,
+                                                    {receive, kNone, kNone}, {send, kNone, kNone}),
+                            .rank = ring.ranks[i],
+                            .channel = static_cast<int>(c)});
     }
   }
   return made;

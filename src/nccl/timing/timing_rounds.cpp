@@ -148,10 +148,15 @@ class RoundsBuilder {
     }
     std::vector<ReplayLane> lanes;
     for (auto& [key, jobs] : groups) {
+      const auto& [rank, channel, group, sends] = key;
       lanes.push_back({.rate = kMaxBandwidth,
-                       .program = transfer_program(std::move(jobs), std::get<bool>(key))});
+                       .program = transfer_program(std::move(jobs), sends),
+                       .rank = rank,
+                       .channel = channel,
+                       .work = sends ? "sends" : "receives"});
     }
-    return state_.run_first(network, lanes, std::numeric_limits<std::uint64_t>::max());
+    return state_.run_first(network, lanes, std::numeric_limits<std::uint64_t>::max(),
+                            state_.recording(lanes));
   }
 
  private:
@@ -290,7 +295,9 @@ SimTime Timer::State::rounds(Operation operation, Bytes size) {
   SimTime time = builder.run(part);
   if (part < longest) {
     const Bytes half(part.count() / 2);
+    TraceRecorder* const recorder = std::exchange(trace, nullptr);  // One run is recorded.
     const SimTime rest = time - builder.run(half);
+    trace = recorder;
     const double factor =
         static_cast<double>((longest - part).count()) / static_cast<double>((part - half).count());
     time += SimTime(static_cast<std::int64_t>(static_cast<double>(rest.picoseconds()) * factor));

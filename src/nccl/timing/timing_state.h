@@ -15,6 +15,7 @@
 #include "nccl/timing/timing.h"
 #include "network/sharing/fabric_cuts.h"
 #include "network/sharing/load_sharing.h"
+#include "sim/trace.h"
 
 namespace trainyard::nccl {
 
@@ -69,6 +70,8 @@ struct Timer::State {
   std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
   EngineOutcome outcome;                 // Outcome of the runs over it, in one call.
   CallLimits limits;
+  TraceRecorder* trace = nullptr;
+  SimTime traced;                   // How much of the call is recorded.
   std::optional<OwnWays> own_ways;  // Made at first use.
   // Rates over links, by the call; they do not depend on sizes.
   std::map<std::array<int, 3>, double> known_rates;
@@ -117,7 +120,10 @@ struct Timer::State {
   // ConfigError where the engine would have too much to do.
   [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
   [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
-                                  std::uint64_t max_units);
+                                  std::uint64_t max_units, const ReplayWatch& watch = {});
+  // Returns what records the lanes on tracks, after what was recorded of the call before; nothing
+  // without a recorder. The lanes must outlive it.
+  [[nodiscard]] ReplayWatch recording(std::span<const ReplayLane> lanes);
   // Units of each of so many lanes that run() takes one by one; what is beyond repeats them.
   [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
 

@@ -123,11 +123,15 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& sha
       down[as_index(rank)] = connect(wires.down[as_index(rank)], parent, rank);
     }
   }
-  const auto add = [&](int threads, const Ends& receives, const Ends& sends) {
+  int rank = 0;
+  const auto add = [&](int threads, const Ends& receives, const Ends& sends, const char* work) {
     call.lanes.push_back({.rate = block_rate(plan, threads),
-                          .program = loop_program(1, loops, rule, receives, sends)});
+                          .program = loop_program(1, loops, rule, receives, sends),
+                          .rank = rank,
+                          .channel = static_cast<int>(channel),
+                          .work = work});
   };
-  for (int rank = 0; rank < communicator.ranks; ++rank) {
+  for (; rank < communicator.ranks; ++rank) {
     Ends from_children = kNoEnds;
     Ends to_children = kNoEnds;
     for (std::size_t i = 0; i < from_children.size(); ++i) {
@@ -139,14 +143,14 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelPart& sha
     const Ends to_parent{up[as_index(rank)], kNone, kNone};
     const Ends from_parent{down[as_index(rank)], kNone, kNone};
     if (way == TreeWay::Up) {
-      add(plan.threads, from_children, to_parent);
+      add(plan.threads, from_children, to_parent, "reduces");
     } else if (way == TreeWay::Down) {
-      add(plan.threads, from_parent, to_children);
+      add(plan.threads, from_parent, to_children, "broadcasts");
     } else if (tree.up[as_index(rank)] == kNoRank) {
-      add(plan.threads, from_children, to_children);
+      add(plan.threads, from_children, to_children, "reduces and broadcasts");
     } else {
-      add(reducing, from_children, to_parent);
-      add(plan.threads - reducing, from_parent, to_children);
+      add(reducing, from_children, to_parent, "reduces");
+      add(plan.threads - reducing, from_parent, to_children, "broadcasts");
     }
   }
 }

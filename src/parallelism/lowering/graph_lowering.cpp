@@ -72,7 +72,7 @@ class StepLowering {
 
   void gather_first_weights(Writing& writing);
   void add_passes(Writing& writing, const Pass* first, std::size_t count);
-  void add_pass(int rank, const Pass& pass, std::uint32_t begin);
+  void add_pass(const Writing& writing, const Pass& pass, std::uint32_t begin);
   void add_unit(Writing& writing, const UnitOfPass& of_pass);
   void gather_weights(Writing& writing, const UnitOfPass& of_pass, bool is_beside);
   void write_reduce(Writing& writing);
@@ -197,7 +197,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
     for (std::size_t number = 0; number < units; ++number) {
       add_unit(writing, writing.units[writing.next_unit++]);
     }
-    add_pass(writing.rank.rank(), pass, begin);
+    add_pass(writing, pass, begin);
   }
   for (std::size_t index = 0; index < count; ++index) {
     if (const auto sent = message(writing, first[index], false)) {
@@ -207,13 +207,16 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
 }
 
 // Adds the pass whose operations were added from `begin` on.
-void StepLowering::add_pass(int rank, const Pass& pass, std::uint32_t begin) {
+void StepLowering::add_pass(const Writing& writing, const Pass& pass, std::uint32_t begin) {
   std::optional<LoweredPass> added;
   for (std::uint32_t id = begin; id < result_.graph.operations().size(); ++id) {
     if (result_.graph.operations()[id].kind == GraphOperationKind::Compute) {
       if (!added) {
-        added = LoweredPass{
-            .rank = rank, .pass = pass, .first = OperationId(id), .last = OperationId(id)};
+        added = LoweredPass{.rank = writing.rank.rank(),
+                            .place = writing.place,
+                            .pass = pass,
+                            .first = OperationId(id),
+                            .last = OperationId(id)};
       }
       added->last = OperationId(id);
     }

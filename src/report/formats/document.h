@@ -75,6 +75,7 @@ struct NamedTable {
   std::vector<std::string> remarks = {};  // Lines below it in the text.
   Shown shown = Shown::All;
   HeaderMark mark = HeaderMark::None;
+  std::string page_title = {};  // Its title on the page, where that is another one.
 
   // Whether people see it in that form: a table with a title needs rows as well.
   [[nodiscard]] bool appears(Shown form) const {
@@ -82,7 +83,7 @@ struct NamedTable {
   }
 };
 
-// Lines below a title, for what is no table. Only the text has them.
+// Lines below a title, for what is no table. Only text and page have them.
 struct Lines {
   std::string title;
   std::vector<std::string> lines = {};

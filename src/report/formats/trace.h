@@ -10,7 +10,8 @@
 namespace trainyard {
 
 // Groups become processes, tracks their threads, in the order of add_track. Times are microseconds
-// with all their picoseconds, as decimal text: no rounding through a double.
+// with all their picoseconds, as decimal text: no rounding through a double. Spans of bytes have
+// their rate as an argument, and each category of them a counter of what all together carry.
 [[nodiscard]] std::string chrome_trace(const TraceRecorder& recorder);
 
 // "1.5" for 1500 ns, exact.

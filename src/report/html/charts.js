@@ -2,23 +2,58 @@
 // Charts of lines with marks: hover and arrow keys say what a mark is. Lines differ in colour,
 // dashes and marks, so that no one of these is needed to tell them apart.
 
-// On `host`, a d3 selection of an element that is empty. Of `spec`: `label` for those who do not
+// A chart has the width of its host, and is drawn again in another one.
+function chartBox(host, label, height) {
+  "use strict";
+  host.selectAll("*").remove();
+  var width = Math.max(280, host.node().clientWidth), isNarrow = width < 600;
+  height = isNarrow ? Math.min(height, 300) : height;
+  return { width: width, height: height, left: isNarrow ? 58 : 84, bottom: 46, top: 14,
+    right: 16, isNarrow: isNarrow,
+    svg: host.append("svg").attr("width", width).attr("height", height).attr("tabindex", 0)
+      .attr("role", "img").attr("aria-label", label) };
+}
+
+// Names of the axes.
+function axisNames(box, xLabel, yLabel) {
+  "use strict";
+  box.svg.append("text").attr("x", (box.left + box.width - box.right) / 2)
+    .attr("y", box.height - 8).attr("text-anchor", "middle").text(xLabel);
+  box.svg.append("text").attr("text-anchor", "middle").text(yLabel)
+    .attr("transform", "translate(14," + (box.height - box.bottom) / 2 + ") rotate(-90)");
+}
+
+// Drawn entries of a legend: `draw` gets a small picture, of 30 by 14, and the item.
+function drawnLegend(host, items, draw) {
+  "use strict";
+  var entries = host.append("div").attr("class", "legend").selectAll("span.entry").data(items)
+    .enter().append("span").attr("class", "entry");
+  entries.append("svg").attr("width", 30).attr("height", 14).attr("aria-hidden", "true")
+    .each(function (item, index) { draw(d3.select(this), item, index); });
+  entries.append("span").text(function (item) { return item.name; });
+}
+
+// On `host`, a d3 selection of an element. Of `spec`: `label` for those who do not
 // see it, `xLabel`, `yLabel`, `xLog`, `yLog`, `xText` for numbers on x, `names` of the places on x
-// where these are no numbers, `steps` where y stays until the next x, and `series`, each with `name`
-// and `points`: [x, y, text]. `isBare`: many points have no marks.
+// where these are no numbers, `steps` where y stays until the next x, and `series`, each with
+// `name`, `points`: [x, y, text], and perhaps `band`: [x, low, high]. `isBare`: many points have no
+// marks.
 function lineChart(page, host, spec) {
   "use strict";
-  var width = 1130, height = 380, left = 84, bottom = 46, top = 14, right = 250;
   var kDashes = [null, "7 3", "2 3", "9 3 2 3"];
   var kMarks = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"];
   var points = d3.merge(spec.series.map(function (one) { return one.points; }));
-  var svg = host.append("svg").attr("width", width).attr("height", height).attr("tabindex", 0)
-    .attr("role", "img").attr("aria-label", spec.label + "; arrows choose a point");
+  var bands = d3.merge(spec.series.map(function (one) {
+    return d3.merge((one.band || []).map(function (p) { return [[p[0], p[1]], [p[0], p[2]]]; }));
+  }));
+  var box = chartBox(host, spec.label + "; arrows choose a point", 380), svg = box.svg;
+  var width = box.width, height = box.height, left = box.left, right = box.right;
+  var bottom = box.bottom, top = box.top;
   var detail = host.append("div").attr("class", "detail").attr("aria-live", "polite");
 
   // From zero, but for logarithms and for what would be a line along the top.
   function domain(index, isLog) {
-    var ends = d3.extent(points, function (p) { return p[index]; });
+    var ends = d3.extent(points.concat(bands), function (p) { return p[index]; });
     if (isLog) { return ends[0] === ends[1] ? [ends[0] / 2, ends[1] * 2] : ends; }
     return index === 1 ? [Math.min(0, ends[0]), Math.max(ends[1], ends[0] === 0 ? 1 : 0)]
       : ends[0] === ends[1] ? [ends[0] - 1, ends[1] + 1] : ends;
@@ -37,60 +72,62 @@ function lineChart(page, host, spec) {
     var made = d3.svg.axis().scale(of).orient(orient)
       .tickFormat(orient === "bottom" ? spec.xText || page.numberText : page.numberText);
     if (values) { return made.tickValues(values); }
-    if (!isLog) { return made.ticks(orient === "left" ? 7 : 9); }
+    if (!isLog) { return made.ticks(orient === "left" ? 7 : box.isNarrow ? 4 : 9); }
     var all = of.ticks().filter(function (tick) {
       return of.ticks().length < 12 || /^1/.test(tick.toExponential());
     });
-    var every = Math.ceil(all.length / 9);
+    var every = Math.ceil(all.length / (box.isNarrow && orient === "bottom" ? 5 : 9));
     return made.tickValues(all.filter(function (_, i) { return i % every === 0; }));
   }
   var own = d3.set(points.map(function (p) { return p[0]; })).values().map(Number)
     .sort(d3.ascending);
   var xAxis = spec.names
     ? axis(x, false, "bottom").tickValues(null).tickFormat(function (i) {
-      return page.cut(spec.names[i], 110 / Math.max(1, spec.names.length / 8));
+      return page.cut(spec.names[i], width / 8 / Math.max(1, spec.names.length));
     })
     : axis(x, spec.xLog, "bottom", own.length <= 9 || spec.xText === page.sizeText
-      ? own.filter(function (_, i) { return i % Math.ceil(own.length / 14) === 0; }) : null);
+      ? own.filter(function (_, i) {
+        return i % Math.ceil(own.length / (box.isNarrow ? 5 : 14)) === 0;
+      }) : null);
   svg.append("g").attr("class", "grid").attr("transform", "translate(" + left + ",0)")
     .call(axis(y, spec.yLog, "left").tickSize(-(width - left - right)).tickFormat(""));
   svg.append("g").attr("class", "axis").attr("transform", "translate(0," + (height - bottom) + ")")
     .call(xAxis);
   svg.append("g").attr("class", "axis").attr("transform", "translate(" + left + ",0)")
     .call(axis(y, spec.yLog, "left"));
-  svg.append("text").attr("x", (left + width - right) / 2).attr("y", height - 8)
-    .attr("text-anchor", "middle").text(spec.xLabel);
-  svg.append("text").attr("transform", "translate(16," + (height - bottom) / 2 + ") rotate(-90)")
-    .attr("text-anchor", "middle").text(spec.yLabel);
+  axisNames(box, spec.xLabel, spec.yLabel);
 
+  function look(one, index) {
+    return { colour: page.colours[index % page.colours.length],
+      dash: kDashes[Math.floor(index / page.colours.length) % kDashes.length],
+      symbol: d3.svg.symbol().type(kMarks[index % kMarks.length]).size(50) };
+  }
   var marks = [];
   spec.series.forEach(function (one, index) {
-    var colour = page.colours[index % page.colours.length];
-    var dash = kDashes[Math.floor(index / page.colours.length) % kDashes.length];
-    var symbol = d3.svg.symbol().type(kMarks[index % kMarks.length]).size(50);
+    var of = look(one, index);
     var path = d3.svg.line().x(function (p) { return x(p[0]); }).y(function (p) { return y(p[1]); })
       .interpolate(spec.steps ? "step-after" : "linear");
-    svg.append("path").attr("class", "line").attr("fill", "none").attr("stroke", colour)
-      .attr("stroke-width", 2).attr("stroke-dasharray", dash).attr("d", path(one.points));
+    if (one.band) {
+      svg.append("path").attr("fill", of.colour).attr("opacity", 0.16).attr("d", d3.svg.area()
+        .x(function (p) { return x(p[0]); }).y0(function (p) { return y(p[1]); })
+        .y1(function (p) { return y(p[2]); })(one.band));
+    }
+    svg.append("path").attr("class", "line").attr("fill", "none").attr("stroke", of.colour)
+      .attr("stroke-width", 2).attr("stroke-dasharray", of.dash).attr("d", path(one.points));
     var shown = spec.isBare && points.length > 150 ? [] : one.points;
     one.points.forEach(function (p) {
       marks.push({ at: [x(p[0]), y(p[1])], text: one.name + "\n" + p[2] });
     });
     svg.append("g").selectAll("path").data(shown).enter().append("path").attr("class", "mark")
-      .attr("d", symbol).attr("fill", colour)
+      .attr("d", of.symbol).attr("fill", of.colour)
       .attr("transform", function (p) { return "translate(" + x(p[0]) + "," + y(p[1]) + ")"; });
-    if (index < 17) {
-      var row = svg.append("g").attr("transform",
-        "translate(" + (width - right + 18) + "," + (top + 14 + 20 * index) + ")");
-      row.append("line").attr("x2", 26).attr("y1", -4).attr("y2", -4).attr("stroke", colour)
-        .attr("stroke-width", 2).attr("stroke-dasharray", dash);
-      row.append("path").attr("d", symbol).attr("transform", "translate(13,-4)")
-        .attr("fill", colour);
-      row.append("text").attr("x", 34).text(page.cut(one.name, 30)).append("title").text(one.name);
-    } else if (index === 17) {
-      svg.append("text").attr("x", width - right + 18).attr("y", top + 14 + 20 * 17)
-        .text("and " + (spec.series.length - 17) + " others");
-    }
+  });
+  drawnLegend(host, spec.series, function (entry, one, index) {
+    var of = look(one, index);
+    entry.append("line").attr("x2", 30).attr("y1", 7).attr("y2", 7).attr("stroke", of.colour)
+      .attr("stroke-width", 2).attr("stroke-dasharray", of.dash);
+    entry.append("path").attr("d", of.symbol).attr("transform", "translate(15,7)")
+      .attr("fill", of.colour);
   });
   pickable(page, svg, detail, marks);
   return svg;
@@ -143,9 +180,12 @@ function drawCharts(page) {
           page.numberText(p[1]);
       });
     });
-    lineChart(page, section.append("div").attr("class", "scroll"), {
-      label: chart.title, xLabel: chart.xLabel, yLabel: chart.yLabel, xLog: chart.xLog,
-      steps: chart.steps, isBare: true, series: chart.series
+    var host = section.append("div");
+    page.drawn(function () {
+      lineChart(page, host, {
+        label: chart.title, xLabel: chart.xLabel, yLabel: chart.yLabel, xLog: chart.xLog,
+        steps: chart.steps, isBare: true, series: chart.series
+      });
     });
   });
 }

@@ -42,13 +42,13 @@ class Drawing {
   explicit Drawing(const Topology& topology)
       : topology_(topology), graph_(topology), resources_(topology) {}
 
-  void add(const LinkTraffic& traffic, SimTime time) {
-    const Link& link = topology_.link(traffic.link);
-    const double use = transfer_time(traffic.total(), link.spec.bandwidth) / time;
+  void add(LinkId id, Bytes bytes, SimTime time) {
+    const Link& link = topology_.link(id);
+    const double use = transfer_time(bytes, link.spec.bandwidth) / time;
     const std::size_t from = unit_of(link.source);
     const std::size_t to = unit_of(link.target);
     if (from == to) {
-      InsideSum& sum = inside_[{from, resources_.of(traffic.link).key}];
+      InsideSum& sum = inside_[{from, resources_.of(id).title}];
       sum.busiest = std::max(sum.busiest, use);
       sum.sum += use;
       ++sum.links;
@@ -91,7 +91,7 @@ class Drawing {
       const auto index = node.server ? std::nullopt : graph_.index_of(id);
       const auto tier = index ? graph_.tier(*index) : std::nullopt;
       units_.push_back(
-          {{"name", node.server ? "server" + std::to_string(node.server->value()) : node.name},
+          {{"name", node.server ? "server " + std::to_string(node.server->value()) : node.name},
            {"level", node.server ? 0 : 1 + static_cast<int>(tier.value_or(0))},
            {"inside", Json::array()}});
     }
@@ -113,7 +113,18 @@ HtmlLinks html_links(const Topology& topology, std::span<const LinkTraffic> traf
   CHECK(time > SimTime(), "links are busy for a share of a time that passes");
   Drawing drawing(topology);
   for (const LinkTraffic& each : traffic) {
-    drawing.add(each, time);
+    drawing.add(each.link, each.total(), time);
+  }
+  return drawing.take();
+}
+
+HtmlLinks html_links(const Topology& topology, std::span<const LinkUse> uses, SimTime time) {
+  CHECK(time > SimTime(), "links are busy for a share of a time that passes");
+  Drawing drawing(topology);
+  for (const LinkUse& each : uses) {
+    if (each.bytes > Bytes(0)) {
+      drawing.add(each.link, each.bytes, time);
+    }
   }
   return drawing.take();
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "network/contract/network.h"
 #include "parallelism/traffic/link_bytes.h"
 #include "sim/units.h"
 #include "topology/graph/topology.h"
@@ -27,6 +28,8 @@ struct HtmlLinks {
 
 // Draws traffic in a run of that time, which is positive.
 [[nodiscard]] HtmlLinks html_links(const Topology& topology, std::span<const LinkTraffic> traffic,
+                                   SimTime time);
+[[nodiscard]] HtmlLinks html_links(const Topology& topology, std::span<const LinkUse> uses,
                                    SimTime time);
 
 }  // namespace trainyard

@@ -78,13 +78,25 @@ Json json_of(const HtmlSweep& sweep) {
   return json;
 }
 
+// The columns of a page that say something in any row.
+std::vector<std::size_t> told_columns(const Table& table) {
+  std::vector<std::size_t> columns = table.columns_in(Shown::Page);
+  std::erase_if(columns, [&](std::size_t index) {
+    return std::ranges::all_of(table.rows(), [&](const std::vector<Cell>& row) {
+      return row[index].text.empty() || row[index].text == Cell::none().text;
+    });
+  });
+  return columns;
+}
+
 Json json_of(const HtmlTable& table) {
   Json json;
   json["title"] = table.title;
   json["note"] = table.note;
+  json["remarks"] = table.remarks;
   json["columns"] = Json::array();
   json["numeric"] = Json::array();
-  const std::vector<std::size_t> shown = table.table.columns_in(Shown::Page);
+  const std::vector<std::size_t> shown = told_columns(table.table);
   for (const std::size_t index : shown) {
     const Column& column = table.table.columns()[index];
     json["columns"].push_back(column.unit.empty() ? column.name : column.name + " " + column.unit);
@@ -145,6 +157,15 @@ std::string for_script(const Json& json) {
   return made;
 }
 
+// As text of an element.
+std::string for_element(const std::string& text) {
+  std::string made;
+  for (const char character : text) {
+    made += character == '<' ? "&lt;" : character == '&' ? "&amp;" : std::string(1, character);
+  }
+  return made;
+}
+
 // Adds an entry of a document to its page.
 struct PageForm {
   HtmlReport& page;
@@ -162,10 +183,21 @@ struct PageForm {
   void operator()(const RunInputs& inputs) const { page.tables.push_back(html_inputs(inputs)); }
   void operator()(const NamedTable& named) const {
     if (named.appears(Shown::Page)) {
-      page.tables.push_back({.title = named.title.empty() ? "Results" : named.title,
+      page.tables.push_back({.title = !named.page_title.empty() ? named.page_title
+                                      : named.title.empty()     ? "Results"
+                                                                : named.title,
                              .note = "",
-                             .table = named.table});
+                             .table = named.table,
+                             .remarks = named.remarks});
     }
+  }
+  void operator()(const Lines& lines) const {
+    page.tables.push_back({.title = lines.title.ends_with(':')
+                                        ? lines.title.substr(0, lines.title.size() - 1)
+                                        : lines.title,
+                           .note = "",
+                           .table = Table({}),
+                           .remarks = lines.lines});
   }
   template <typename Other>
   void operator()(const Other& /*other*/) const {}
@@ -212,10 +244,18 @@ HtmlTable html_estimates(const std::vector<std::string>& lines) {
 
 HtmlReport html_page(const Document& document) {
   HtmlReport page{.title = document.title, .subtitle = document.subtitle, .notes = document.notes};
+  if (page.title.empty()) {
+    for (const std::string& line : document.heading) {
+      std::string& place = page.title.empty() ? page.title : page.subtitle;
+      place += (place.empty() || line.empty() ? "" : "; ") + line;
+    }
+  }
   for (const auto& entry : document.entries) {
     std::visit(PageForm{page}, entry);
   }
-  page.tables.push_back(html_estimates(document.estimates));
+  if (!document.estimates.empty()) {
+    page.tables.push_back(html_estimates(document.estimates));
+  }
   return page;
 }
 
@@ -224,7 +264,8 @@ std::string render_html(const HtmlReport& report, std::string_view library) {
   const HtmlTemplate& page = html_template();
   std::string text = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   text += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  text += "<title>Trainyard</title>\n<style>\n";
+  text += "<meta name=\"color-scheme\" content=\"light dark\">\n";
+  text += "<title>" + for_element(report.title) + "</title>\n<style>\n";
   text += page.style;
   text += "</style>\n</head>\n<body>\n";
   text += page.body;

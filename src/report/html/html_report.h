@@ -21,7 +21,8 @@ namespace trainyard {
 struct HtmlTable {
   std::string title;
   std::string note;
-  Table table;  // Its texts are shown.
+  Table table;                            // Its texts are shown; may be without columns.
+  std::vector<std::string> remarks = {};  // Lines below it.
 };
 
 struct HtmlPoint {
@@ -73,7 +74,8 @@ struct RunInputs;
 [[nodiscard]] HtmlTable html_inputs(const RunInputs& inputs);
 [[nodiscard]] HtmlTable html_estimates(const std::vector<std::string>& lines);
 
-// A document as a page: figures with a label, parts, tables, notes. A command adds what only a page
+// A document as a page: figures with a label, parts, tables, lines, notes. Without a title it has
+// the first line of the heading as such, and the others below it. A command adds what only a page
 // has, such as a timeline.
 [[nodiscard]] HtmlReport html_page(const Document& document);
 

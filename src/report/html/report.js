@@ -4,15 +4,55 @@
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("data").textContent);
-  // Okabe and Ito: told apart with any colour vision.
-  var kColours = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442",
-    "#999999"];
   var byId = function (id) { return document.getElementById(id); };
-  var shown = [];
+  var shown = [], draws = [];
 
   function show(id, title) {
     byId(id).hidden = false;
     shown.push([id, title]);
+  }
+
+  // Draws now, and again when the width or the ground changes: a phone is turned, a page printed.
+  function drawn(draw) {
+    draws.push(draw);
+    draw();
+  }
+  function drawAgain() { draws.forEach(function (draw) { draw(); }); }
+  function watch() {
+    var root = document.documentElement, width = root.clientWidth;
+    window.addEventListener("resize", function () {
+      if (root.clientWidth !== width) { width = root.clientWidth; drawAgain(); }
+    });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain);
+    window.addEventListener("beforeprint", function () {
+      root.dataset.printed = "yes";
+      drawAgain();
+    });
+    window.addEventListener("afterprint", function () {
+      delete root.dataset.printed;
+      drawAgain();
+    });
+  }
+
+  // A colour of the style sheet, for what is drawn on canvases: "ink", "back".
+  function paint(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  }
+  function isDark() { return paint("back") !== "#ffffff"; }
+  // Black or white, whichever is read better on a colour (WCAG 2.1, relative luminance).
+  function inkOn(colour) {
+    var rgb = d3.rgb(colour), parts = [rgb.r, rgb.g, rgb.b].map(function (part) {
+      part /= 255;
+      return part <= 0.03928 ? part / 12.92 : Math.pow((part + 0.055) / 1.055, 2.4);
+    });
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] > 0.179 ? "#000" : "#fff";
+  }
+  // A colour for each number between these, of five.
+  function scaleOf(colours, low, high) {
+    return d3.scale.linear().clamp(true).range(colours).interpolate(d3.interpolateRgb)
+      .domain(colours.map(function (_, index) {
+        return low + index / (colours.length - 1) * (high - low);
+      }));
   }
 
   function timeText(seconds) {
@@ -21,6 +61,33 @@
     return size >= 0.1 ? +seconds.toPrecision(6) + " s"
       : size >= 1e-4 ? +(seconds * 1e3).toPrecision(6) + " ms"
         : +(seconds * 1e6).toPrecision(5) + " us";
+  }
+  function sizeText(bytes) {
+    var units = ["", "K", "M", "G", "T"], at = 0;
+    while (bytes >= 1024 && at < units.length - 1) { bytes /= 1024; at += 1; }
+    return +bytes.toPrecision(4) + units[at];
+  }
+  // Four digits with the prefix of a thousand. Ticks come with their place, which does not matter.
+  function numberText(value) {
+    var size = Math.abs(value), prefixes = ["", "k", "M", "G", "T", "P"], at = 0;
+    if (size > 0 && size < 1e-3) { return value.toExponential(2); }
+    if (size >= 1e4) {
+      while (size >= 1e3 && at < prefixes.length - 1) { size /= 1e3; at += 1; }
+    }
+    return (value < 0 ? "-" : "") + +size.toPrecision(4) + prefixes[at];
+  }
+  function cut(text, most) {
+    return text.length > most ? text.slice(0, Math.max(1, most - 1)) + "\u2026" : text;
+  }
+  // "busbw_gb_per_s" as "bus bandwidth (GB/s)"; keys of files, which have dots, stay as they are.
+  function words(key) {
+    var parts = key.split("_");
+    if (kLook.names[key] || key.indexOf(".") >= 0) { return kLook.names[key] || key; }
+    for (var from = 1; from < parts.length; from += 1) {
+      var unit = kLook.units[parts.slice(from).join("_")];
+      if (unit) { return words(parts.slice(0, from).join("_")) + " (" + unit + ")"; }
+    }
+    return parts.map(function (part) { return kLook.words[part] || part; }).join(" ");
   }
 
   function tip(text, event) {
@@ -49,9 +116,11 @@
     return context;
   }
 
-  // In a selection or the element of an id.
+  // In a selection or the element of an id, instead of what is there.
   function legend(host, items) {
-    var entry = (host.append ? host : d3.select("#" + host)).selectAll("span.entry").data(items).enter().append("span")
+    host = host.append ? host : d3.select("#" + host);
+    host.selectAll("*").remove();
+    var entry = host.selectAll("span.entry").data(items).enter().append("span")
       .attr("class", "entry");
     entry.append("span").attr("class", "swatch")
       .style("background", function (item) { return item[1]; });
@@ -59,7 +128,6 @@
   }
 
   function drawHead() {
-    document.title = data.title;
     byId("title").textContent = data.title;
     byId("subtitle").textContent = data.subtitle;
     var card = d3.select("#summary").selectAll("div").data(data.summary).enter().append("div")
@@ -73,235 +141,82 @@
     show("breakdown", "Where the time goes");
     var parts = data.breakdown.slice().sort(function (a, b) { return b[1] - a[1]; });
     var total = d3.sum(parts, function (part) { return part[1]; });
-    var width = 1130, row = 24, left = 120, right = 190;
-    var x = d3.scale.linear().domain([0, parts[0][1]]).range([0, width - left - right]);
-    var svg = d3.select("#breakdown-chart").append("svg").attr("width", width)
-      .attr("height", 56 + parts.length * row).attr("role", "img")
-      .attr("aria-label", "Parts of the time, largest first");
-    var all = d3.scale.linear().domain([0, total]).range([0, width - 2]);
-    var at = 0;
+    var host = d3.select("#breakdown-chart");
+    var whole = host.append("div").attr("class", "whole").attr("aria-hidden", "true");
+    var list = host.append("div").attr("class", "parts");
     parts.forEach(function (part, index) {
-      var colour = kColours[index % kColours.length];
-      var group = svg.append("g");
-      group.append("rect").attr("x", all(at)).attr("y", 0).attr("height", 30)
-        .attr("width", Math.max(0, all(part[1]) - 1)).attr("fill", colour);
-      if (all(part[1]) > 70) {
-        group.append("text").attr("x", all(at) + 6).attr("y", 20)
-          .style("fill", ["#f0e442", "#e69f00", "#56b4e9"].indexOf(colour) < 0 ? "#fff" : "#000")
-          .text(part[0]);
-      }
-      at += part[1];
-      var y = 46 + index * row;
-      group.append("text").attr("x", left - 8).attr("y", y + 13).attr("text-anchor", "end")
-        .text(part[0]);
-      group.append("rect").attr("class", "part").attr("x", left).attr("y", y)
-        .attr("width", Math.max(1, x(part[1]))).attr("height", row - 6).attr("fill", colour);
-      group.append("text").attr("x", left + x(part[1]) + 8).attr("y", y + 13)
-        .text(timeText(part[1]) + ", " + (100 * part[1] / total).toFixed(1) + " %");
+      var colour = kLook.series[index % kLook.series.length], share = 100 * part[1] / total;
+      whole.append("span").style("background", colour).style("color", inkOn(colour))
+        .style("width", share + "%").style("padding-left", share < 4 ? "0" : null)
+        .text(share < 4 ? "" : words(part[0]));
+      list.append("span").attr("class", "of").text(words(part[0]));
+      list.append("span").append("div").attr("class", "part").style("background", colour)
+        .style("width", 100 * part[1] / parts[0][1] + "%");
+      list.append("span").text(timeText(+part[1].toPrecision(4)) + ", " + share.toFixed(1) + " %");
     });
   }
 
   function drawCurves() {
     if (!data.curves.length) { return; }
     show("curves", "Bus bandwidth by size");
-    var width = 1130, height = 380, left = 70, bottom = 44, top = 14, right = 190;
-    var points = d3.merge(data.curves.map(function (curve) { return curve.points; }));
-    var x = d3.scale.log().base(2).domain(d3.extent(points, function (p) { return p[0]; }))
-      .range([left, width - right]);
-    var most = d3.max(points, function (p) { return Math.max(p[1], p[3] || 0); });
-    var y = d3.scale.linear().domain([0, most]).nice().range([height - bottom, top]);
-    var svg = d3.select("#curves-chart").append("svg").attr("width", width).attr("height", height);
-    svg.append("g").attr("class", "grid").attr("transform", "translate(" + left + ",0)")
-      .call(d3.svg.axis().scale(y).orient("left").tickSize(-(width - left - right)).tickFormat(""));
-    var sizes = d3.set(points.map(function (p) { return p[0]; })).values().map(Number)
-      .sort(d3.ascending);
-    var every = Math.ceil(sizes.length / 10);
-    svg.append("g").attr("class", "axis")
-      .attr("transform", "translate(0," + (height - bottom) + ")")
-      .call(d3.svg.axis().scale(x).orient("bottom")
-        .tickValues(sizes.filter(function (_, i) { return i % every === 0; }))
-        .tickFormat(sizeText));
-    svg.append("g").attr("class", "axis").attr("transform", "translate(" + left + ",0)")
-      .call(d3.svg.axis().scale(y).orient("left"));
-    svg.append("text").attr("x", left).attr("y", height - 6).text("message size");
-    svg.append("text").attr("transform", "translate(16," + height / 2 + ") rotate(-90)")
-      .attr("text-anchor", "middle").text("bus bandwidth (GB/s)");
-    data.curves.forEach(function (curve, index) {
-      var colour = kColours[index % kColours.length];
-      var band = curve.points.filter(function (p) { return p[2] !== null; });
-      svg.append("path").attr("fill", colour).attr("opacity", 0.16).attr("d", d3.svg.area()
-        .x(function (p) { return x(p[0]); }).y0(function (p) { return y(p[2]); })
-        .y1(function (p) { return y(p[3]); })(band));
-      svg.append("path").attr("class", "curve").attr("fill", "none").attr("stroke", colour)
-        .attr("stroke-width", 2).attr("stroke-dasharray", index < 4 ? null : "6 3")
-        .attr("d", d3.svg.line().x(function (p) { return x(p[0]); })
-          .y(function (p) { return y(p[1]); })(curve.points));
-      svg.append("g").selectAll("circle").data(curve.points).enter().append("circle")
-        .attr("cx", function (p) { return x(p[0]); }).attr("cy", function (p) { return y(p[1]); })
-        .attr("r", 4).attr("fill", colour)
-        .on("mousemove", function (p) {
-          tip(curve.name + "\n" + sizeText(p[0]) + ": " + p[1].toPrecision(4) + " GB/s" +
+    var series = data.curves.map(function (curve) {
+      return { name: curve.name,
+        band: curve.points.filter(function (p) { return p[2] !== null; }).map(function (p) {
+          return [p[0], p[2], p[3]];
+        }),
+        points: curve.points.map(function (p) {
+          return [p[0], p[1], sizeText(p[0]) + ": " + p[1].toPrecision(4) + " GB/s" +
             (p[2] === null ? "" : "\n" + p[2].toPrecision(4) + " to " + p[3].toPrecision(4)) +
-            (p[4] ? "\n" + p[4] : ""), d3.event);
-        })
-        .on("mouseout", function () { tip(""); });
-      var corner = [width - right + 16, top + 14 + 20 * index];
-      var row = svg.append("g").attr("transform", "translate(" + corner + ")");
-      row.append("line").attr("x2", 20).attr("y1", -4).attr("y2", -4).attr("stroke", colour)
-        .attr("stroke-width", 3).attr("stroke-dasharray", index < 4 ? null : "6 3");
-      row.append("text").attr("x", 26).text(curve.name);
+            (p[4] ? "\n" + p[4] : "")];
+        }) };
+    });
+    drawn(function () {
+      lineChart(page, d3.select("#curves-chart"), { label: "Bus bandwidth by size",
+        xLabel: "message size", yLabel: "bus bandwidth (GB/s)", xLog: true, xText: sizeText,
+        series: series });
     });
   }
 
-  function sizeText(bytes) {
-    var units = ["", "K", "M", "G", "T"], at = 0;
-    while (bytes >= 1024 && at < units.length - 1) { bytes /= 1024; at += 1; }
-    return +bytes.toPrecision(4) + units[at];
+  // What a cell is sorted by: a number, with the unit of a time or the prefix of a size; else text.
+  var kFactors = { ps: 1e-12, ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, KiB: 1024, MiB: 1048576,
+    GiB: 1073741824, TiB: 1099511627776, K: 1024, M: 1048576, G: 1073741824, T: 1099511627776 };
+  function sortKey(text) {
+    var found = /^([-+]?[\d.]+(?:e[-+]?\d+)?) ?([A-Za-z]*)/.exec(text);
+    return found ? +found[1] * (kFactors[found[2]] || 1) : text;
+  }
+  function sorted(rows, column, sign) {
+    return rows.map(function (row, index) { return [sortKey(row[column]), index, row]; })
+      .sort(function (a, b) {
+        var isText = typeof a[0] !== typeof b[0] ? (typeof a[0] === "string") - 0.5
+          : a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
+        return sign * isText || a[1] - b[1];
+      }).map(function (one) { return one[2]; });
   }
 
-  // Four digits with the prefix of a thousand. Ticks come with their place, which does not matter.
-  function numberText(value) {
-    var size = Math.abs(value), prefixes = ["", "k", "M", "G", "T", "P"], at = 0;
-    if (size > 0 && size < 1e-3) { return value.toExponential(2); }
-    if (size >= 1e4) {
-      while (size >= 1e3 && at < prefixes.length - 1) { size /= 1e3; at += 1; }
+  function drawTable(section, table) {
+    var box = section.append("div").attr("class", "scroll").attr("tabindex", 0)
+      .attr("role", "region").attr("aria-label", table.title);
+    var grid = box.append("table"), order = { column: -1, sign: 1 };
+    var kind = function (_, column) { return table.numeric[column] ? "n" : null; };
+    var heads = grid.append("thead").append("tr").selectAll("th").data(table.columns).enter()
+      .append("th").attr("scope", "col").attr("class", kind);
+    var body = grid.append("tbody");
+    function fill(rows) {
+      body.selectAll("*").remove();
+      body.selectAll("tr").data(rows).enter().append("tr").selectAll("td")
+        .data(function (row) { return row; }).enter().append("td").attr("class", kind)
+        .text(String);
     }
-    return (value < 0 ? "-" : "") + +size.toPrecision(4) + prefixes[at];
-  }
-  function cut(text, most) {
-    return text.length > most ? text.slice(0, Math.max(1, most - 1)) + "\u2026" : text;
-  }
-
-  // Viridis, which is even in lightness, from nothing to the busiest link.
-  var heat = d3.scale.linear().clamp(true)
-    .range(["#e8e6f0", "#7ad151", "#22a884", "#2a788e", "#440154"]).interpolate(d3.interpolateRgb);
-  function percent(use) { return (100 * use).toFixed(use < 0.1 ? 2 : 1) + " %"; }
-
-  function drawLinks() {
-    var links = data.links;
-    byId("links-note").textContent = links.note;
-    if (!links.units.length) {
-      if (links.note) { show("links", "Links"); byId("links-canvas").remove(); }
-      return;
-    }
-    show("links", "Links");
-    var most = Math.max(1e-4, d3.max(links.edges.map(function (edge) {
-      return Math.max(edge[2], edge[3]);
-    }).concat(d3.merge(links.units.map(function (unit) {
-      return unit.inside.map(function (each) { return each[1]; });
-    })))));
-    var steps = [0, 0.25, 0.5, 0.75, 1].map(function (share) { return share * most; });
-    heat.domain(steps);
-    legend("links-legend", steps.map(function (use) {
-      return [percent(use) + " busy", heat(use)];
-    }));
-    var canvas = byId("links-canvas");
-    var tiers = d3.max(links.units, function (unit) { return unit.level; });
-    var servers = links.units.filter(function (unit) { return unit.level === 0; });
-    var perRow = Math.min(servers.length, 64), lines = Math.ceil(servers.length / perRow);
-    var height = 60 + tiers * 110 + lines * 34, spots = [];
-
-    function place(width) {
-      var counts = {};
-      links.units.forEach(function (unit) {
-        var index = counts[unit.level] || 0;
-        counts[unit.level] = index + 1;
-        unit.index = index;
+    heads.append("button").attr("title", "sort").text(function (name) {
+      return name.replace(/^[a-z0-9_]+/, words);
+    }).on("click", function (_, column) {
+      order = { column: column, sign: order.column === column ? -order.sign : 1 };
+      heads.attr("aria-sort", function (_, index) {
+        return index !== column ? null : order.sign > 0 ? "ascending" : "descending";
       });
-      var cell = (width - 20) / perRow;
-      links.units.forEach(function (unit) {
-        if (unit.level === 0) {
-          unit.x = 10 + (unit.index % perRow + 0.5) * cell;
-          unit.y = height - lines * 34 - 6 + Math.floor(unit.index / perRow) * 34 + 12;
-          unit.w = Math.max(3, Math.min(70, cell - 3));
-          unit.h = 24;
-        } else {
-          unit.x = 10 + (unit.index + 0.5) * (width - 20) / counts[unit.level];
-          unit.y = 24 + (tiers - unit.level) * 110;
-          unit.w = Math.max(3, Math.min(70, (width - 20) / counts[unit.level] - 4));
-          unit.h = 18;
-        }
-      });
-    }
-    function draw() {
-      var context = sized(canvas, height), width = canvas.clientWidth;
-      place(width);
-      spots = [];
-      links.edges.slice().sort(function (a, b) {
-        return Math.max(a[2], a[3]) - Math.max(b[2], b[3]);
-      }).forEach(function (edge) {
-        var a = links.units[edge[0]], b = links.units[edge[1]];
-        context.strokeStyle = heat(Math.max(edge[2], edge[3]));
-        context.lineWidth = links.edges.length > 600 ? 0.8 : 2;
-        context.beginPath();
-        context.moveTo(a.x, a.y);
-        context.lineTo(b.x, b.y);
-        context.stroke();
-      });
-      context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
-      context.textAlign = "center";
-      context.textBaseline = "middle";
-      links.units.forEach(function (unit) {
-        var x0 = unit.x - unit.w / 2, y0 = unit.y - unit.h / 2, inside = unit.inside;
-        context.fillStyle = "#fff";
-        context.fillRect(x0, y0, unit.w, unit.h);
-        inside.forEach(function (each, index) {
-          context.fillStyle = heat(each[1]);
-          context.fillRect(x0, y0 + index * unit.h / inside.length, unit.w,
-            unit.h / inside.length);
-        });
-        context.strokeStyle = "#57606a";
-        context.lineWidth = 1;
-        context.strokeRect(x0, y0, unit.w, unit.h);
-        if (unit.w > 44) {
-          // Black with a white edge is read on any colour.
-          context.strokeStyle = "#fff";
-          context.lineWidth = 3;
-          context.strokeText(unit.name, unit.x, unit.y, unit.w - 4);
-          context.fillStyle = "#000";
-          context.fillText(unit.name, unit.x, unit.y, unit.w - 4);
-        }
-        spots.push({ x: x0, y: y0, w: unit.w, h: unit.h, unit: unit });
-      });
-    }
-    function describe(unit) {
-      var lines_ = [unit.name];
-      unit.inside.forEach(function (each) {
-        lines_.push(each[0] + " inside: busiest " + percent(each[1]) + ", mean " +
-          percent(each[2]));
-      });
-      var of = links.edges.filter(function (edge) {
-        return links.units[edge[0]] === unit || links.units[edge[1]] === unit;
-      }).sort(function (a, b) { return Math.max(b[2], b[3]) - Math.max(a[2], a[3]); });
-      of.slice(0, 6).forEach(function (edge) {
-        var first = links.units[edge[0]] === unit, other = links.units[edge[first ? 1 : 0]];
-        lines_.push("to " + other.name + ": out " + percent(edge[first ? 2 : 3]) + ", in " +
-          percent(edge[first ? 3 : 2]) + (edge[4] > 1 ? ", " + edge[4] + " links" : ""));
-      });
-      if (of.length > 6) { lines_.push("and " + (of.length - 6) + " others"); }
-      return lines_.join("\n");
-    }
-    canvas.addEventListener("mousemove", function (event) {
-      var box = canvas.getBoundingClientRect(), px = event.clientX - box.left;
-      var py = event.clientY - box.top;
-      var hit = spots.filter(function (spot) {
-        return px >= spot.x && px <= spot.x + spot.w && py >= spot.y && py <= spot.y + spot.h;
-      })[0];
-      tip(hit ? describe(hit.unit) : "", event);
+      fill(sorted(table.rows, column, order.sign));
     });
-    canvas.addEventListener("mouseleave", function () { tip(""); });
-    var chosen = -1;
-    canvas.addEventListener("keydown", function (event) {
-      var by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (by) {
-        chosen = Math.max(0, Math.min(links.units.length - 1, chosen + by));
-        byId("links-detail").textContent =
-          describe(links.units[chosen]).replace(/\n/g, "; ");
-        event.preventDefault();
-      }
-    });
-    draw();
-    window.addEventListener("resize", draw);
+    fill(table.rows);
   }
 
   function drawTables() {
@@ -311,13 +226,8 @@
       shown.push([id, table.title]);
       section.append("h2").text(table.title);
       if (table.note) { section.append("p").attr("class", "soft").text(table.note); }
-      var grid = section.append("div").attr("class", "scroll").append("table");
-      var kind = function (_, column) { return table.numeric[column] ? "n" : null; };
-      grid.append("thead").append("tr").selectAll("th").data(table.columns).enter().append("th")
-        .attr("scope", "col").attr("class", kind).text(String);
-      grid.append("tbody").selectAll("tr").data(table.rows).enter().append("tr").selectAll("td")
-        .data(function (row) { return row; }).enter().append("td").attr("class", kind)
-        .text(String);
+      if (table.columns.length) { drawTable(section, table); }
+      section.selectAll("p.remark").data(table.remarks).enter().append("p").text(String);
     });
   }
 
@@ -327,20 +237,22 @@
     d3.select("#notes-list").selectAll("li").data(data.notes).enter().append("li").text(String);
   }
 
+  var page = { data: data, show: show, byId: byId, sized: sized, legend: legend, tip: tip,
+    timeText: timeText, colours: kLook.series, numberText: numberText, sizeText: sizeText,
+    cut: cut, words: words, paint: paint, isDark: isDark, inkOn: inkOn, scaleOf: scaleOf,
+    drawn: drawn, list: function (id, title) { shown.push([id, title]); } };
   drawHead();
   drawBreakdown();
   drawCurves();
-  var page = { data: data, show: show, byId: byId, sized: sized, legend: legend, tip: tip,
-    timeText: timeText, colours: kColours, numberText: numberText, sizeText: sizeText, cut: cut,
-    list: function (id, title) { shown.push([id, title]); } };
   drawCharts(page);
   drawSweep(page);
   drawTimeline(page);
-  drawLinks();
+  drawLinks(page);
   drawTables();
   drawNotes();
   d3.select("#contents").selectAll("a").data(shown).enter().append("a")
     .attr("href", function (item) { return "#" + item[0]; })
     .text(function (item) { return item[1]; });
+  watch();
   document.body.dataset.drawn = "yes";
 })();

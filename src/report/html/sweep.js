@@ -11,10 +11,13 @@ function drawSweep(page) {
     one: sweep.first, other: sweep.second };
   var kMostLines = 24;
 
-  // Sizes as everywhere: 1M for 1048576.
+  // Sizes as everywhere, 1M for 1048576, and names in words.
   keys.forEach(function (key) {
-    if (key.name === "size_bytes") { key.values = key.numbers.map(page.sizeText); }
+    key.isSize = key.name === "size_bytes";
+    if (key.isSize) { key.values = key.numbers.map(page.sizeText); }
+    key.name = page.words(key.name);
   });
+  figures.forEach(function (figure) { figure.name = page.words(figure.name); });
   function keyText(key, value) { return keys[key].name + " " + keys[key].values[value]; }
   function rowText(row) {
     return row.keys.map(function (value, key) { return keyText(key, value); }).join("\n");
@@ -74,7 +77,7 @@ function drawSweep(page) {
     var canLog = d3.min(all, function (p) { return p[1]; }) > 0;
     lineChart(page, host, {
       label: figures[at.figure].name + " by " + keys[at.x].name, xLabel: keys[at.x].name,
-      xText: keys[at.x].name === "size_bytes" ? page.sizeText : page.numberText,
+      xText: keys[at.x].isSize ? page.sizeText : page.numberText,
       yLabel: figures[at.figure].name, names: keys[at.x].numbers ? null : keys[at.x].values,
       xLog: Boolean(keys[at.x].numbers) && isWide(keys[at.x].numbers), yLog: at.log && canLog,
       series: shown
@@ -93,14 +96,11 @@ function drawSweep(page) {
         return key === at.x || key === at.y || value === (at.fixed[key] || 0);
       });
     });
-    var left = 190, top = 8, row = 30, cell = Math.min(110, (1130 - left - 20) / across.length);
+    var room = host.node().clientWidth, left = Math.min(190, room * 0.34), top = 8, row = 30;
+    var letters = Math.floor(left / 7), cell = Math.min(110, (room - left - 20) / across.length);
     var height = top + down.length * row + 46;
     var ends = d3.extent(cells, function (one) { return one.figures[at.figure]; });
-    var colour = d3.scale.linear().clamp(true)
-      .domain([0, 0.25, 0.5, 0.75, 1].map(function (share) {
-        return ends[0] + share * (ends[1] - ends[0] || 1);
-      })).range(["#fde725", "#5ec962", "#21918c", "#3b528b", "#440154"])
-      .interpolate(d3.interpolateRgb);
+    var colour = page.scaleOf(kLook.map, ends[0], ends[1] > ends[0] ? ends[1] : ends[0] + 1);
     var svg = host.append("svg").attr("width", left + across.length * cell + 20)
       .attr("height", height).attr("tabindex", 0).attr("role", "img")
       .attr("aria-label", figures[at.figure].name + " by " + keys[at.x].name + " and " +
@@ -113,7 +113,7 @@ function drawSweep(page) {
         .attr("height", row - 1).attr("fill", colour(value));
       if (cell > 44) {
         of.append("text").attr("x", x + cell / 2).attr("y", y + 19).attr("text-anchor", "middle")
-          .style("fill", d3.lab(colour(value)).l > 55 ? "#000" : "#fff")
+          .style("fill", page.inkOn(colour(value)))
           .text(page.numberText(value));
       }
       return { at: [x + cell / 2, y + row / 2], text: rowText(one) + "\n" +
@@ -121,9 +121,9 @@ function drawSweep(page) {
     });
     down.forEach(function (name, index) {
       svg.append("text").attr("x", left - 8).attr("y", top + index * row + 19)
-        .attr("text-anchor", "end").text(page.cut(name, 26));
+        .attr("text-anchor", "end").text(page.cut(name, letters));
     });
-    var every = Math.ceil(across.length / Math.floor((1130 - left) / 60));
+    var every = Math.ceil(across.length / Math.max(1, Math.floor((room - left) / 60)));
     across.forEach(function (name, index) {
       if (index % every) { return; }
       svg.append("text").attr("x", left + (index + 0.5) * cell)
@@ -133,7 +133,7 @@ function drawSweep(page) {
     svg.append("text").attr("x", left + across.length * cell / 2).attr("y", height - 8)
       .attr("text-anchor", "middle").text(keys[at.x].name);
     svg.append("text").attr("x", left - 8).attr("y", height - 8).attr("text-anchor", "end")
-      .text(page.cut(keys[at.y].name, 26)).append("title").text(keys[at.y].name);
+      .text(page.cut(keys[at.y].name, letters)).append("title").text(keys[at.y].name);
     pickable(page, svg, detail, marks);
     page.legend(host.append("div").attr("class", "legend"), colour.domain().map(
       function (value) { return [page.numberText(value), colour(value)]; }));
@@ -152,7 +152,6 @@ function drawSweep(page) {
   }
   function drawTrade(host) {
     clear(host);
-    var width = 1130, height = 400, left = 84, bottom = 46, top = 14, right = 250;
     var points = rows.filter(has(at.one)).filter(has(at.other)).map(function (row) {
       var values = [row.figures[at.one], row.figures[at.other]];
       return { values: values, row: row, good: values.map(function (value, index) {
@@ -167,15 +166,15 @@ function drawSweep(page) {
       var room = (ends[1] - ends[0]) * 0.06 || Math.abs(ends[0]) * 0.1 || 1;
       return d3.scale.linear().domain([ends[0] - room, ends[1] + room]).range(range);
     }
-    var x = scale(0, [left, width - right]), y = scale(1, [height - bottom, top]);
-    var best = front(points);
-    var svg = host.append("svg").attr("width", width).attr("height", height).attr("tabindex", 0)
-      .attr("role", "img").attr("aria-label", figures[at.one].name + " against " +
-        figures[at.other].name + "; arrows choose a point");
+    var box = chartBox(host, figures[at.one].name + " against " + figures[at.other].name +
+      "; arrows choose a point", 400), svg = box.svg;
+    var x = scale(0, [box.left, box.width - box.right]);
+    var y = scale(1, [box.height - box.bottom, box.top]), best = front(points);
     var detail = host.append("div").attr("class", "detail").attr("aria-live", "polite");
-    [["bottom", x, "translate(0," + (height - bottom) + ")"],
-      ["left", y, "translate(" + left + ",0)"]].forEach(function (side) {
-      var axis = d3.svg.axis().scale(side[1]).orient(side[0]).ticks(7).tickFormat(page.numberText);
+    [["bottom", x, "translate(0," + (box.height - box.bottom) + ")"],
+      ["left", y, "translate(" + box.left + ",0)"]].forEach(function (side) {
+      var axis = d3.svg.axis().scale(side[1]).orient(side[0]).ticks(box.isNarrow ? 4 : 7)
+        .tickFormat(page.numberText);
       if (side[1].base) { axis.tickValues(side[1].ticks().filter(isPower)); }
       svg.append("g").attr("class", "axis").attr("transform", side[2]).call(axis);
     });
@@ -183,10 +182,7 @@ function drawSweep(page) {
       return figures[figure].name + (figures[figure].isMore ? " (more is better)"
         : " (less is better)");
     }
-    svg.append("text").attr("x", (left + width - right) / 2).attr("y", height - 8)
-      .attr("text-anchor", "middle").text(label(at.one));
-    svg.append("text").attr("transform", "translate(16," + (height - bottom) / 2 + ") rotate(-90)")
-      .attr("text-anchor", "middle").text(label(at.other));
+    axisNames(box, label(at.one), label(at.other));
     svg.append("path").attr("class", "front").attr("fill", "none").attr("stroke", "#d55e00")
       .attr("stroke-width", 2).attr("d", d3.svg.line()
         .x(function (p) { return x(p.values[0]); }).y(function (p) { return y(p.values[1]); })(
@@ -198,16 +194,15 @@ function drawSweep(page) {
       svg.append("path").attr("class", isBest ? "best" : "beaten")
         .attr("d", d3.svg.symbol().type(isBest ? "diamond" : "circle").size(isBest ? 110 : 40)())
         .attr("transform", "translate(" + x(point.values[0]) + "," + y(point.values[1]) + ")")
-        .attr("fill", isBest ? "#d55e00" : "#fff").attr("stroke", isBest ? "#000" : "#57606a");
+        .style("fill", isBest ? "#d55e00" : "var(--back)")
+        .style("stroke", isBest ? "var(--ink)" : "var(--soft)");
     });
-    [["diamond", "#d55e00", "no other is better in both"], ["circle", "#fff", "others"]]
-      .forEach(function (entry, index) {
-        var row = svg.append("g").attr("transform",
-          "translate(" + (width - right + 26) + "," + (top + 14 + 22 * index) + ")");
-        row.append("path").attr("d", d3.svg.symbol().type(entry[0]).size(80)())
-          .attr("transform", "translate(0,-4)").attr("fill", entry[1]).attr("stroke", "#57606a");
-        row.append("text").attr("x", 14).text(entry[2]);
-      });
+    drawnLegend(host, [{ name: "no other is better in both", mark: "diamond", fill: "#d55e00" },
+      { name: "others", mark: "circle", fill: "var(--back)" }], function (entry, item) {
+      entry.append("path").attr("d", d3.svg.symbol().type(item.mark).size(80)())
+        .attr("transform", "translate(15,7)").style("fill", item.fill)
+        .style("stroke", "var(--soft)");
+    });
     pickable(page, svg, detail, points.map(function (point) {
       return { at: [x(point.values[0]), y(point.values[1])], text: rowText(point.row) + "\n" +
         figureText(point.row, at.one) + "\n" + figureText(point.row, at.other) };
@@ -216,7 +211,7 @@ function drawSweep(page) {
 
   var lines = part("lines", "Lines", "A line for each combination of what is not on the x axis.");
   var lineTools = lines.append("div").attr("class", "tools");
-  var lineHost = lines.append("div").attr("class", "scroll").attr("id", "lines-chart");
+  var lineHost = lines.append("div").attr("id", "lines-chart");
   choice(lineTools, "figure", named(figures), at.figure, function (value) {
     at.figure = value;
     redraw();
@@ -258,7 +253,7 @@ function drawSweep(page) {
     var map = part("map", "Map",
       "The figure above, with its x axis across. What is not on an axis stays as chosen here.");
     mapTools = map.append("div").attr("class", "tools");
-    mapHost = map.append("div").attr("class", "scroll").attr("id", "map-chart");
+    mapHost = map.append("div").attr("id", "map-chart");
     rebuildMapTools();
   }
   var tradeHost = null;
@@ -266,7 +261,7 @@ function drawSweep(page) {
     var trade = part("trade", "Trade",
       "Two figures of every point; the marked ones are those that no other beats in both.");
     var tradeTools = trade.append("div").attr("class", "tools");
-    tradeHost = trade.append("div").attr("class", "scroll").attr("id", "trade-chart");
+    tradeHost = trade.append("div").attr("id", "trade-chart");
     choice(tradeTools, "across", named(figures), at.one, function (value) {
       at.one = value;
       redraw();
@@ -281,5 +276,5 @@ function drawSweep(page) {
     if (mapHost) { drawMap(mapHost); }
     if (tradeHost) { drawTrade(tradeHost); }
   }
-  redraw();
+  page.drawn(redraw);
 }

@@ -43,7 +43,8 @@ function drawTimeline(page) {
   }
   show("timeline", "Timeline");
   var tracks = decodeTracks(timeline), names = timeline.names;
-  var canvas = byId("timeline-canvas"), row = 17, left = 190, head = 26;
+  var canvas = byId("timeline-canvas"), row = 17, head = 26;
+  var left = 190;  // Less on a narrow page.
   var visible = Math.min(tracks.length, 30), first = 0;
   var height = head + visible * row + 4;
   var end = d3.max(tracks, function (t) { return t.longest ? d3.max(t.end) : 0; }) || 1;
@@ -64,22 +65,25 @@ function drawTimeline(page) {
   }
   function draw() {
     var context = sized(canvas, height), width = canvas.clientWidth;
+    var ink = page.paint("ink"), soft = page.paint("soft");
+    left = Math.min(190, Math.round(width * 0.34));
     x.range([left, width - 6]);
     var domain = x.domain();
     context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
     context.textBaseline = "middle";
-    x.ticks(9).forEach(function (tick) {
-      context.fillStyle = "#eaeef2";
+    x.ticks(Math.max(2, Math.floor((width - left) / 100))).forEach(function (tick) {
+      context.fillStyle = page.paint("faint");
       context.fillRect(x(tick), head - 4, 1, height);
-      context.fillStyle = "#57606a";
+      context.fillStyle = soft;
       context.textAlign = "center";
       context.fillText(timeText(tick * 1e-9), Math.min(x(tick), width - 34), 11);
     });
     context.textAlign = "left";
     for (var r = 0; r < visible; r += 1) {
       var track = tracks[first + r], y = head + r * row;
-      context.fillStyle = "#1b1f24";
-      context.fillText((track.group + ", " + track.name).slice(0, 28), 4, y + row / 2, left - 10);
+      context.fillStyle = ink;
+      context.fillText(page.cut(track.group + ", " + track.name, Math.floor(left / 6.6)), 4,
+        y + row / 2, left - 10);
       var last = -1;
       for (var i = from(track, domain[0]); i < track.start.length; i += 1) {
         if (track.start[i] > domain[1]) { break; }
@@ -95,8 +99,7 @@ function drawTimeline(page) {
           context.beginPath();
           context.rect(a, y, b - a - 3, row);
           context.clip();
-          context.fillStyle = ["#0072b2", "#d55e00", "#009e73"].indexOf(
-            colourOf[track.what[i]]) < 0 ? "#000" : "#fff";
+          context.fillStyle = page.inkOn(colourOf[track.what[i]]);
           context.fillText(names[track.what[i]], a + 3, y + row / 2 + 0.5);
           context.restore();
         }
@@ -104,7 +107,7 @@ function drawTimeline(page) {
     }
     if (chosen && chosen.track >= first && chosen.track < first + visible) {
       var of = tracks[chosen.track];
-      context.strokeStyle = "#000";
+      context.strokeStyle = ink;
       context.lineWidth = 2;
       var from_x = Math.max(left, x(of.start[chosen.span]));
       context.strokeRect(from_x, head + (chosen.track - first) * row + 1,
@@ -198,9 +201,8 @@ function drawTimeline(page) {
     byId("rows-up").remove();
     byId("rows-down").remove();
   }
-  draw();
+  page.drawn(draw);
   zoom.x(x);
   d3.select(canvas).call(zoom);
-  window.addEventListener("resize", draw);
 }
 

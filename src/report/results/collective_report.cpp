@@ -281,7 +281,12 @@ void add_cards(const CollectiveReport& report, Document& document) {
   const CollectiveRow& max = *std::max_element(
       report.rows.begin(), report.rows.end(),
       [](const CollectiveRow& a, const CollectiveRow& b) { return a.busbw_gbps < b.busbw_gbps; });
-  document.add_card("most bus bandwidth", fmt::format("{:.1f} GB/s", max.busbw_gbps));
+  const std::string band =
+      max.interval
+          ? fmt::format(" ({:.1f} to {:.1f})", max.busbw_gbps * (max.time / max.interval->high),
+                        max.busbw_gbps * (max.time / max.interval->low))
+          : "";
+  document.add_card("most bus bandwidth", fmt::format("{:.1f} GB/s{}", max.busbw_gbps, band));
   document.add_card("at", fmt::format("{}, {}", to_string(max.size), max.algorithm));
   const CollectiveRow& last = report.rows.back();
   const std::string interval = last.interval

@@ -89,7 +89,8 @@ void add_time_tables(const RunComparison& comparison, Document& document) {
     document.add(NamedTable{.key = "",
                             .table = std::move(table),
                             .is_apart = std::exchange(is_first, false),
-                            .shown = Shown::People});
+                            .shown = Shown::People,
+                            .page_title = "Times"});
   };
   std::vector<TimeRow> sizes;
   for (const ComparedTime& time : comparison.times) {

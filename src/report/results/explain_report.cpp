@@ -107,7 +107,7 @@ Table contention_table(const ExplainedTime& of) {
                column("rate", "rate_gb_per_s", Align::Right, "(GB/s)"),
                column("links", "example", Align::Left),
                {.name = "", .key = "count", .shown = Shown::Json},
-               {.name = "bytes", .key = "", .align = Align::Left, .shown = Shown::Text}});
+               {.name = "bytes", .key = "", .align = Align::Left, .shown = Shown::People}});
   for (const ContendedLinks& links : of.links) {
     std::vector<std::string> parts;
     for (const PurposeBytes& part : links.parts) {
@@ -253,18 +253,20 @@ Document document_of(const RunExplanation& explanation) {
   }
   document.add_detail("times", std::move(times));
   if (explanation.times.size() > 1) {
-    document.add_table("", matrix(explanation), Shown::Text);
+    document.add_table("", matrix(explanation), Shown::People);
+    std::get<NamedTable>(document.entries.back()).page_title = "Elasticity of all sizes";
   }
-  document.add_table("", effect_table(std::span(&last, 1), factor), Shown::Text);
-  std::get<NamedTable>(document.entries.back())
-      .remarks.push_back(fmt::format("sum of one at a time: {} faster, {} slower",
-                                     share_text(sum_of(last, gain, factor)),
-                                     share_text(sum_of(last, loss, factor))));
+  document.add_table("", effect_table(std::span(&last, 1), factor), Shown::People);
+  auto& effects = std::get<NamedTable>(document.entries.back());
+  effects.page_title = "Elasticity of " + last.label;
+  effects.remarks.push_back(fmt::format("sum of one at a time: {} faster, {} slower",
+                                        share_text(sum_of(last, gain, factor)),
+                                        share_text(sum_of(last, loss, factor))));
   document.add_table("", effect_table(explanation.times, factor), Shown::Csv);
-  document.add_table("Busiest links, by share of the time", contention_table(last), Shown::Text);
-  document.add_table("Bytes on links, by tier", table_of(last.volumes, tier_fields), Shown::Text);
+  document.add_table("Busiest links, by share of the time", contention_table(last), Shown::People);
+  document.add_table("Bytes on links, by tier", table_of(last.volumes, tier_fields), Shown::People);
   const Table improvements = improvement_table(last, true);
-  document.add_table("What would help most", improvements, Shown::Text);
+  document.add_table("What would help most", improvements, Shown::People);
   if (improvements.rows().empty()) {
     document.add(Lines{.title = "Nothing that was tried would help."});
   }

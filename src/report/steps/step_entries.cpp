@@ -13,6 +13,18 @@
 namespace trainyard {
 
 void add_setup(const StepSetup& setup, Document& document) {
+  // The model that was run, which need not be that of the workload's name.
+  document.title =
+      fmt::format("{} on {}", setup.model.empty() ? setup.workload : setup.model, setup.cluster);
+  document.subtitle =
+      fmt::format("A step of {}, predicted by Trainyard: {} GPUs", setup.workload, setup.gpus);
+  const std::pair<const char*, const std::string&> said[] = {{"runtime ", setup.runtime},
+                                                             {"fidelity ", setup.fidelity},
+                                                             {"software ", setup.software},
+                                                             {"", setup.precision}};
+  for (const auto& [what, value] : said) {
+    document.subtitle += value.empty() ? "" : fmt::format(", {}{}", what, value);
+  }
   document.heading.push_back(fmt::format(
       "Simulated by Trainyard: cluster {}, {} GPUs, runtime {}{}", setup.cluster, setup.gpus,
       setup.runtime, setup.fidelity.empty() ? "" : ", fidelity " + setup.fidelity));

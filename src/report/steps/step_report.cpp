@@ -182,8 +182,17 @@ void add_step_figures(const StepReport& report, Document& document) {
 
 // The figures that the page shows large.
 void add_cards(const StepReport& report, Document& document) {
-  document.add_card("step", short_time(report.run->step.time));
-  document.add_card("tokens/s", fmt::format("{:.0f}", report.tokens_per_second()));
+  const SimTime time = report.run->step.time;
+  const std::optional<TimeInterval>& interval = report.interval;
+  document.add_card(interval ? "step, and nine of ten" : "step",
+                    interval ? fmt::format("{} ({} to {})", short_time(time),
+                                           short_time(interval->low), short_time(interval->high))
+                             : short_time(time));
+  const double rate = report.tokens_per_second();
+  document.add_card("tokens/s", interval ? fmt::format("{:.0f} ({:.0f} to {:.0f})", rate,
+                                                       rate * (time / interval->high),
+                                                       rate * (time / interval->low))
+                                         : fmt::format("{:.0f}", rate));
   document.add_card("model FLOP/s of a GPU",
                     fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12));
   document.add_card(fmt::format("MFU of {:.1f} T", report.run->peak / 1e12),
@@ -237,13 +246,7 @@ double StepReport::flops_per_gpu() const {
 Document document_of(const StepReport& report) {
   const StepSetup& setup = report.setup;
   const ParallelPlan& plan = report.run->plan;
-  Document document{
-      .title = fmt::format("{} on {}", setup.workload, setup.cluster),
-      .subtitle =
-          fmt::format("A step of {}, predicted by Trainyard: {} GPUs, runtime {}, software {}, {}",
-                      setup.model, plan.ranks(), setup.runtime, setup.software, setup.precision),
-      .estimates = report.estimates,
-      .notes = report.notes};
+  Document document{.estimates = report.estimates, .notes = report.notes};
   add_setup(setup, document);
   document.heading.insert(
       document.heading.end(),

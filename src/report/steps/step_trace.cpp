@@ -14,6 +14,7 @@
 
 #include "parallelism/graph/graph_meetings.h"
 #include "parallelism/lowering/lowered_units.h"
+#include "sim/check.h"
 
 namespace trainyard {
 namespace {
@@ -87,8 +88,55 @@ void add_passes(const StepGraphRun& step, TraceRecorder& recorder) {
     recorder.add_span(
         tracks.at(key),
         fmt::format("{} of micro-batch {}", pass_name(pass.pass.kind), pass.pass.micro_batch),
-        step.run.timings[pass.first.value()].start, step.run.timings[pass.last.value()].end);
+        step.run.timings[pass.first.value()].start, step.run.timings[pass.last.value()].end,
+        {.category = "pass"});
   }
+}
+
+void add_memory(const StepGraphRun& step, const StepMemory& memory, TraceRecorder& recorder) {
+  struct Reader {
+    TraceCounterId counter;
+    std::size_t position = 0;
+  };
+  std::map<int, Reader> readers;  // By rank in the graph.
+  for (const LoweredPass& pass : step.lowered.passes) {
+    const RankMemory& of = memory.ranks.at(static_cast<std::size_t>(pass.place));
+    if (!readers.contains(pass.rank)) {
+      readers[pass.rank].counter = recorder.add_counter(rank_name(pass.rank), "memory (GiB)");
+    }
+    std::size_t& position = readers[pass.rank].position;
+    while (position < of.passes.size() && of.passes[position] != pass.pass) {
+      ++position;  // A pass without computation.
+    }
+    CHECK(position < of.passes.size(), "a pass of which no memory is known");
+    recorder.add_sample({.counter = readers[pass.rank].counter,
+                         .time = step.run.timings[pass.first.value()].start,
+                         .value = gibibytes(of.moment(position++).use.device())});
+  }
+}
+
+// What the operation is: its kind, and the bytes that it sends. Receives are of the same bytes as
+// their sends, which alone count.
+TraceDetail detail_of(const OperationGraph& graph, const GraphOperation& operation) {
+  switch (operation.kind) {
+    case GraphOperationKind::Compute:
+      return {.category = "compute"};
+    case GraphOperationKind::Host:
+      return {.category = "host"};
+    case GraphOperationKind::Collective: {
+      const GraphCommunicator& group = graph.communicators()[operation.call.communicator.value()];
+      return {.category = "collective",
+              .bytes = operation.call.size,
+              .texts = {{"operation", std::string(to_string(operation.call.operation))},
+                        {"ranks", std::to_string(group.ranks.size())},
+                        {"group", group.name}}};
+    }
+    case GraphOperationKind::Send:
+      return {.category = "message", .bytes = operation.message.size};
+    case GraphOperationKind::Receive:
+      return {.category = "receive"};
+  }
+  CHECK(false, "unknown kind of operation");
 }
 
 }  // namespace
@@ -99,7 +147,8 @@ void record_graph(const OperationGraph& graph, const GraphResult& result, TraceR
   for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
     const OperationId id(index);
     const GraphTiming timing = result.timings[index];
-    recorder.add_span(track_of(id), graph.name_of(id), timing.start, timing.end);
+    recorder.add_span(track_of(id), graph.name_of(id), timing.start, timing.end,
+                      detail_of(graph, graph.operation(id)));
   }
   const GraphMeetings meetings(graph);
   for (std::uint32_t meeting = 0; meeting < meetings.size(); ++meeting) {
@@ -116,8 +165,11 @@ void record_graph(const OperationGraph& graph, const GraphResult& result, TraceR
   }
 }
 
-void record_step(const StepGraphRun& step, TraceRecorder& recorder) {
+void record_step(const StepGraphRun& step, TraceRecorder& recorder, const StepMemory* memory) {
   add_passes(step, recorder);
+  if (memory != nullptr) {
+    add_memory(step, *memory, recorder);
+  }
   record_graph(step.lowered.graph, step.run, recorder);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "parallelism/lowering/step_graph.h"
+#include "parallelism/memory/step_memory.h"
 #include "sim/trace.h"
 
 namespace trainyard {
@@ -12,6 +13,8 @@ namespace trainyard {
 // The same without passes. Where operations of a stream run at once, it has a track for each.
 void record_graph(const OperationGraph& graph, const GraphResult& result, TraceRecorder& recorder);
 
-void record_step(const StepGraphRun& step, TraceRecorder& recorder);
+// With `memory`, also what each rank holds at most in each of its passes, from their starts on.
+void record_step(const StepGraphRun& step, TraceRecorder& recorder,
+                 const StepMemory* memory = nullptr);
 
 }  // namespace trainyard

@@ -30,17 +30,23 @@ TEST_CASE("the page of a collective has a curve for each algorithm, or for NCCL'
   report.rows = {
       curve_row(mib(1), "ring", microseconds(10)), curve_row(mib(1), "tree", microseconds(20)),
       curve_row(mib(2), "ring", microseconds(20)), curve_row(mib(2), "tree", microseconds(30))};
-  const HtmlReport plain = collective_html(
-      report, cluster, CollectiveJob{.operation = Operation::AllReduce, .size = mib(2)});
+  const auto shown = [&](TraceRecorder& recorder) {
+    recorder.add_span(recorder.add_track("rank 0", "lane 0"), "receive", {}, microseconds(1));
+    return ShownRun{.what = "ring of 2M",
+                    .time = microseconds(20),
+                    .traffic = {{.link = LinkId(0), .parts = {{"ring", mib(1)}}}}};
+  };
+  const HtmlReport plain = collective_html(document_of(report), report, cluster, shown);
   REQUIRE(plain.curves.size() == 2);
   REQUIRE(plain.curves[0].points.size() == 2);
   REQUIRE(!plain.timeline.tracks.empty());
-  REQUIRE(!plain.links.edges.empty());
+  REQUIRE(plain.timeline.note == "ring of 2M.");
+  REQUIRE(!plain.links.units.empty());
   report.runtime = "nccl";
   report.rows = {curve_row(mib(1), "Ring", microseconds(10)),
                  curve_row(mib(2), "Tree", microseconds(20))};
   report.rows[1].interval = TimeInterval{.low = microseconds(10), .high = microseconds(40)};
-  const HtmlReport nccl = collective_html(report, cluster, std::nullopt);
+  const HtmlReport nccl = collective_html(document_of(report), report, cluster, {});
   REQUIRE(nccl.curves.size() == 1);
   REQUIRE(nccl.curves[0].name == "NCCL's choice");
   REQUIRE(nccl.curves[0].points[1].band->first == Approx(5.0));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -242,6 +243,30 @@ TEST_CASE("a measured table gives the sizes and the errors", "[nccl]") {
                      source_dir().string() + "/validation/nccl/h100-1x8-nvswitch-allreduce.yaml"});
   REQUIRE(report["measured"]["from_64_kib"]["rows"] > 0);
   REQUIRE(report["rows"][0].contains("error_percent"));
+}
+
+TEST_CASE("the trace of a call of NCCL has its kernel and its thread blocks within it") {
+  const ScratchFolder folder;
+  const std::string file = folder.path() / "trace.json";
+  const Json report = json_of(
+      "all_reduce", {"--nodes", "2", "--algo", "tree", "-b", "1M", "-e", "1M", "--trace", file});
+  const Json trace = Json::parse(read_text_file(file));
+  const double device_us = report["rows"][0]["device_us"];
+  std::set<std::string> tracks;
+  std::size_t units = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M" && event["name"] == "thread_name") {
+      tracks.insert(event["args"]["name"].get<std::string>());
+    } else if (event["ph"] == "X") {
+      REQUIRE(event["ts"].get<double>() + event["dur"].get<double>() <= device_us * (1 + 1e-9));
+      REQUIRE(event["args"]["algorithm"].get<std::string>().starts_with("Tree "));
+      units += event["cat"] == "unit" ? 1 : 0;
+    }
+  }
+  REQUIRE(units > 0);
+  REQUIRE(tracks.contains("kernel"));
+  REQUIRE(tracks.contains("channel 0 reduces"));
+  REQUIRE(tracks.contains("channel 0 broadcasts"));
 }
 
 }  // namespace trainyard

@@ -84,7 +84,7 @@ TEST_CASE("every option of a request is read") {
   REQUIRE(request.seed == 0U);
   REQUIRE(request.threads == 2);
   REQUIRE(request.fingerprint);
-  REQUIRE(request.format == Format::Json);
+  REQUIRE(request.result.format == Format::Json);
   REQUIRE(request.against == "log");
   REQUIRE(request.against_other_ranks);
 }

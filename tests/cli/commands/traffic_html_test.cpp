@@ -62,7 +62,8 @@ HtmlReport page_of_flows(const std::optional<PacketSamples>& samples) {
                              .routing = "ecmp",
                              .summary = summarise(cluster.topology, spec, run, 5),
                              .notes = {}};
-  return traffic_html(report, cluster, spec, run, samples);
+  const Document document = document_of(report, cluster.topology);
+  return traffic_html(document, report, cluster, spec, run, samples);
 }
 
 }  // namespace

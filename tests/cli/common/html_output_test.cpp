@@ -42,12 +42,10 @@ TEST_CASE("a report that could not be drawn is refused in one line, before the r
   REQUIRE(nowhere.status == 2);
   REQUIRE(nowhere.error.find("--report: expected a file in a folder that exists") !=
           std::string::npos);
-  const ProgramResult imported =
-      run_shell("trainyard step --cluster dgx-h100 --report r.html --workload " +
-                    (source_dir() / "configs/workloads/imported/dissemination-8.goal").string(),
-                folder.path());
-  REQUIRE(imported.status == 2);
-  REQUIRE(imported.error.find("--report: expected a workload of Trainyard's own") !=
+  const ProgramResult twice =
+      run_shell("trainyard parts gpu --report same --output same", folder.path());
+  REQUIRE(twice.status == 2);
+  REQUIRE(twice.error.find("--report: expected another file than that of --output") !=
           std::string::npos);
   REQUIRE(!std::filesystem::exists(folder.path() / "r.html"));
 }
@@ -133,7 +131,7 @@ TEST_CASE("a browser draws the page, zooms with the wheel and says what is below
     seen.push(canvas.dataset.domain === before ? "back" : "not back");
     canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "]", bubbles: true }));
     seen.push(document.getElementById("timeline-detail").textContent ? "chosen" : "not chosen");
-    seen.push(document.querySelectorAll("#breakdown-chart rect.part").length > 5 ? "bars" : "none");
+    seen.push(document.querySelectorAll("#breakdown-chart .part").length > 5 ? "bars" : "none");
     document.title = "probe: " + document.body.dataset.drawn + " " + seen.join(" ");
   </script></body>)";
   page.replace(page.rfind("</body>"), 7, probe);
@@ -143,6 +141,54 @@ TEST_CASE("a browser draws the page, zooms with the wheel and says what is below
       "--enable-logging=stderr --dump-dom probe.html",
       folder.path());
   REQUIRE(browser.output.find("probe: yes tip zoomed back chosen bars") != std::string::npos);
+  REQUIRE(browser.error.find("CONSOLE") == std::string::npos);
+}
+
+TEST_CASE("a browser shows the page dark, prints it light, sorts it and fits it to a phone",
+          "[html-output]") {
+  const ScratchFolder folder;
+  const bool has_browser = run_shell("command -v chromium >/dev/null", folder.path()).status == 0;
+  if (!has_browser || !has_library()) {
+    WARN("no chromium or no libjs-d3: pages are not looked at");
+    return;
+  }
+  REQUIRE(run_shell("trainyard collective all_reduce --cluster dgx-h100 --nodes 2 --algo ring "
+                    "-b 1M -e 4M --report r.html",
+                    folder.path())
+              .status == 0);
+  std::string page = read_text_file(folder.path() / "r.html");
+  const std::string probe = R"(<script>
+    var root = document.documentElement, seen = [];
+    var back = function () { return getComputedStyle(root).getPropertyValue("--back").trim(); };
+    seen.push(back() === "#ffffff" ? "light" : "dark");
+    window.dispatchEvent(new Event("beforeprint"));
+    seen.push(back() === "#ffffff" ? "light" : "dark");
+    window.dispatchEvent(new Event("afterprint"));
+    var head = document.querySelector("th button");
+    var first = function () { return +document.querySelector("#tables td").textContent; };
+    head.click();
+    var least = first();
+    head.click();
+    seen.push(first() === 4 * least ? "sorted" : "not sorted");
+    seen.push(root.scrollWidth <= root.clientWidth ? "fits" : "too wide");
+    seen.push(document.getElementById("timeline-canvas") ? "timeline" : "none");
+    seen.push(document.getElementById("links-canvas") ? "links" : "none");
+    parent.postMessage(document.body.dataset.drawn + " " + seen.join(" "), "*");
+  </script></body>)";
+  page.replace(page.rfind("</body>"), 7, probe);
+  folder.write("probe.html", page);
+  folder.write("phone.html",
+               "<body><script>addEventListener('message', function (event) { document.title = "
+               "'probe: ' + event.data; });</script><iframe src=probe.html style='border: 0; "
+               "width: 360px; height: 800px'></iframe></body>");
+  const ProgramResult browser = run_shell(
+      "timeout 50 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "
+      "--blink-settings=preferredColorScheme=0 --virtual-time-budget=2000 "
+      "--enable-logging=stderr --dump-dom phone.html",
+      folder.path());
+  INFO(browser.output);
+  REQUIRE(browser.output.find("probe: yes dark light sorted fits timeline links") !=
+          std::string::npos);
   REQUIRE(browser.error.find("CONSOLE") == std::string::npos);
 }
 

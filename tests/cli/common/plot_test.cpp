@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "sim/config_error.h"
 #include "support/paths.h"
@@ -112,6 +113,40 @@ TEST_CASE("every kind of picture is drawn from what the commands write") {
     const ProgramResult result = plot(drawing.arguments, drawing.input);
     REQUIRE(result.error.empty());
     REQUIRE(result.status == 0);
+  }
+}
+
+TEST_CASE("JSON and CSV of every command are drawn without an option") {
+  if (!check("a.svg").empty()) {
+    return;
+  }
+  const ScratchFolder folder;
+  const std::string a = (folder.path() / "a.json").string();
+  const std::vector<std::vector<std::string>> commands{
+      {"step", "--cluster", "dgx-h100", "--nodes", "1", "--workload", "llama-3-8b"},
+      {"collective", "all_reduce", "--cluster", "dgx-h100", "--nodes", "1", "-b", "1M", "-e", "2M"},
+      {"collective", "all_reduce", "--cluster", "dgx-h100", "--nodes", "2", "-b", "1M", "-e", "1M",
+       "--groups", "4"},
+      {"explain", "collective", "all_reduce", "--cluster", "dgx-h100", "--nodes", "1", "-b", "1M",
+       "-e", "1M"},
+      {"traffic", "incast", "--cluster", "fat-tree-k8-100g"},
+      {"compare", a, a},
+      {"cost", "--cluster", "dgx-h100"},
+      {"transfer", "--cluster", "dgx-h100", "--from", "server0/gpu0", "--to", "server0/gpu1"}};
+  std::vector<std::string> first = commands[1];
+  first.insert(first.end(), {"--format", "json", "--output", a});
+  REQUIRE(run_program(first, source_dir()).status == 0);
+  for (std::vector<std::string> command : commands) {
+    for (const char* const format : {"json", "csv"}) {
+      std::vector<std::string> arguments = command;
+      arguments.insert(arguments.end(), {"--format", format});
+      INFO(command[0] << " " << format);
+      const ProgramResult written = run_program(arguments, source_dir());
+      REQUIRE(written.status == 0);
+      const ProgramResult drawn = plot("", written.output);
+      REQUIRE(drawn.error.empty());
+      REQUIRE(drawn.status == 0);
+    }
   }
 }
 

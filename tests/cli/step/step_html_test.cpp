@@ -43,7 +43,7 @@ TEST_CASE("the page of a step has its parts, a timeline, links and tables", "[st
     const bool says_so = html.timeline.note.find("by --method graph") != std::string::npos;
     REQUIRE(says_so == (std::string(method) == "closed-forms"));
     REQUIRE(!html.links.units.empty());
-    REQUIRE(html.tables.size() == 3);
+    REQUIRE(html.tables.size() == 2);
     REQUIRE(html.tables[0].title == "Collectives and messages");
     REQUIRE(!html.tables[0].table.rows().empty());
   }

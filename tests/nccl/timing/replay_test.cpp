@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "nccl/timing/programs.h"
 #include "nccl/timing/replay.h"
@@ -47,6 +48,27 @@ TEST_CASE("a chain of blocks takes its way once and then its slowest block", "[n
     const SimTime rest = 1200_ns * static_cast<std::int64_t>(count - 1);
     REQUIRE(replay(network, lanes, 1'000) == way + rest);
   }
+}
+
+TEST_CASE("a watch is told of every unit, and changes nothing", "[nccl]") {
+  ReplayNetwork network;
+  network.connections = {{.latency = 300_ns, .slots = 2}};
+  std::vector<ReplayLane> lanes;
+  lanes.push_back(lane(kOneByteANanosecond, chunks(9, 1000_B), one_unit(0_ns), kNone, 0));
+  lanes.push_back(lane(kOneByteANanosecond, chunks(9, 1000_B), one_unit(500_ns), 0, kNone));
+  std::vector<int> seen(2);
+  std::vector<SimTime> ends(2);
+  const SimTime time =
+      replay(network, lanes, 100,
+             [&](std::uint32_t of, const ReplayUnit& unit, SimTime start, SimTime end) {
+               REQUIRE(unit.bytes == 1000_B);
+               REQUIRE(start >= ends[of]);
+               ends[of] = end;
+               ++seen[of];
+             });
+  REQUIRE(seen == std::vector<int>{9, 9});
+  REQUIRE(std::max(ends[0], ends[1]) == time);
+  REQUIRE(replay(network, lanes, 100) == time);
 }
 
 TEST_CASE("a sender waits for a free slot", "[nccl]") {

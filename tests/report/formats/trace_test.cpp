@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "report/formats/trace.h"
 
@@ -55,6 +57,35 @@ TEST_CASE("arrows have two ends with one number") {
   REQUIRE(text.find(R"({"ph":"s","pid":1,"tid":1,"id":1,"cat":"flow","name":"chunk","ts":1},
 {"ph":"f","pid":2,"tid":2,"id":1,"cat":"flow","name":"chunk","ts":2,"bp":"e"})") !=
           std::string::npos);
+}
+
+TEST_CASE("spans of bytes have their category, rate and texts, and a counter of all of them") {
+  TraceRecorder recorder;
+  recorder.say("algorithm", "ring");
+  const TraceTrackId track = recorder.add_track("rank 0", "send");
+  recorder.add_span(track, "chunk", 0_us, 2_us, {.category = "unit", .bytes = Bytes(4'000)});
+  recorder.add_span(track, "chunk", 2_us, 4_us, {.category = "unit", .bytes = Bytes(2'000)});
+  const std::string text = chrome_trace(recorder);
+  REQUIRE(text.find(R"-("ts":0,"dur":2,"cat":"unit","args":{"bytes":4000,"rate (GB/s)":2,)-"
+                    R"-("algorithm":"ring"}})-") != std::string::npos);
+  std::vector<std::pair<double, double>> samples;
+  for (const auto& event : nlohmann::json::parse(text)["traceEvents"]) {
+    if (event["ph"] == "C") {
+      REQUIRE(event["name"] == "unit (GB/s)");
+      samples.emplace_back(event["ts"], event["args"]["now"]);
+    }
+  }
+  REQUIRE(samples == std::vector<std::pair<double, double>>{{0.0, 2.0}, {2.0, 1.0}, {4.0, 0.0}});
+}
+
+TEST_CASE("samples of a counter are written in its group") {
+  TraceRecorder recorder;
+  recorder.add_sample(
+      {.counter = recorder.add_counter("rank 0", "memory (GiB)"), .time = 1_us, .value = 2.5});
+  const std::string text = chrome_trace(recorder);
+  const std::string expected =
+      R"-({"ph":"C","pid":1,"name":"memory (GiB)","ts":1,"args":{"now":2.5}})-";
+  REQUIRE(text.find(expected) != std::string::npos);
 }
 
 TEST_CASE("a trace of nothing is still a trace") {

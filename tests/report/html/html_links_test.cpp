@@ -36,13 +36,13 @@ TEST_CASE("servers and switches are units, with their own links inside", "[html-
     servers += is_server ? 1 : 0;
     REQUIRE(unit["inside"].size() == (is_server ? 1U : 0U));
     for (const nlohmann::ordered_json& inside : unit["inside"]) {
-      REQUIRE(inside[0] == "nvlink");
+      REQUIRE(inside[0] == "NVLink");
       REQUIRE(inside[2].get<double>() <= inside[1].get<double>());
       max = std::max(max, inside[1].get<double>());
     }
   }
   REQUIRE(servers == 4);
-  REQUIRE(made.units.front()["name"] == "server0");
+  REQUIRE(made.units.front()["name"] == "server 0");
   // Each of eight rails has a leaf.
   REQUIRE(made.edges.size() == 4 * 8);
   for (const nlohmann::ordered_json& edge : made.edges) {

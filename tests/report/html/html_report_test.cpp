@@ -67,14 +67,43 @@ TEST_CASE("the page of a document has what it shows to people", "[html-report]")
   REQUIRE(page.summary ==
           std::vector<std::pair<std::string, std::string>>{{"time", "1.00 s, of two"}});
   REQUIRE(page.breakdown.size() == 1);
-  REQUIRE(page.tables.size() == 3);
+  REQUIRE(page.tables.size() == 2);
   REQUIRE(page.tables[0].title == "Inputs");
   REQUIRE(page.tables[1].title == "Rows");
-  REQUIRE(page.tables[2].title == "Estimates");
   REQUIRE(page.notes == document.notes);
   const nlohmann::json data = data_of(render_html(page, ""));
   REQUIRE(data["tables"][1]["columns"] == nlohmann::json{"a"});
   REQUIRE(data["tables"][1]["rows"] == nlohmann::json::parse(R"([["1"]])"));
+}
+
+TEST_CASE("the page of a document without a title has its heading, and its lines as lists",
+          "[html-report]") {
+  Document document{.heading = {"Explained: a step", "", "how"}};
+  document.add(Lines{.title = "Not in this model:", .lines = {"a", "b"}});
+  Table table(std::vector<Column>{{.name = "a", .key = "a"}});
+  table.add_row({Cell::count(1)});
+  document.add(NamedTable{.key = "", .table = table, .remarks = {"r"}, .page_title = "Own"});
+  const HtmlReport page = html_page(document);
+  REQUIRE(page.title == "Explained: a step");
+  REQUIRE(page.subtitle == "how");
+  REQUIRE(page.tables.size() == 2);
+  REQUIRE(page.tables[0].title == "Not in this model");
+  REQUIRE(page.tables[0].remarks == std::vector<std::string>{"a", "b"});
+  REQUIRE(page.tables[1].title == "Own");
+  REQUIRE(page.tables[1].remarks == std::vector<std::string>{"r"});
+}
+
+TEST_CASE("columns that say nothing in any row are not on the page", "[html-report]") {
+  Table table({{.name = "a", .key = "a"}, {.name = "b", .key = "b"}, {.name = "c", .key = "c"}});
+  table.add_row({Cell::count(1), Cell::none(), Cell::none()});
+  table.add_row({Cell::count(2), Cell::of(""), Cell::count(3)});
+  HtmlReport page{.title = "a < b & c", .subtitle = ""};
+  page.tables.push_back({.title = "T", .note = "", .table = table});
+  const std::string text = render_html(page, "");
+  const nlohmann::json data = data_of(text);
+  REQUIRE(data["tables"][0]["columns"] == nlohmann::json::parse(R"(["a", "c"])"));
+  REQUIRE(data["tables"][0]["rows"] == nlohmann::json::parse(R"([["1", "-"], ["2", "3"]])"));
+  REQUIRE(text.find("<title>a &lt; b &amp; c</title>") != std::string::npos);
 }
 
 TEST_CASE("a page holds its data, its library and nothing that is fetched", "[html-report]") {

@@ -3,6 +3,7 @@
 
 #include "report/steps/step_trace.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -30,13 +31,15 @@ TEST_CASE("the trace of a step has its ranks, streams, passes and messages", "[s
                                             .overlap = {.data = true, .pipeline = true},
                                             .server_of_rank = servers},
                                            times, Folding::Folded);
+  const StepMemory memory = step_memory(model, plan, software, {});
   TraceRecorder recorder;
-  record_step(step, recorder);
+  record_step(step, recorder, &memory);
   const nlohmann::json events = nlohmann::json::parse(chrome_trace(recorder))["traceEvents"];
   std::set<std::string> groups;
   std::set<std::string> tracks;
   std::map<std::string, int> spans;
   std::map<int, double> starts;  // Of arrows.
+  double most_gib = 0.0;
   int ends = 0;
   for (const auto& event : events) {
     const std::string kind = event["ph"];
@@ -46,6 +49,8 @@ TEST_CASE("the trace of a step has its ranks, streams, passes and messages", "[s
       tracks.insert(event["args"]["name"].get<std::string>());
     } else if (kind == "X") {
       ++spans[event["name"].get<std::string>()];
+    } else if (kind == "C" && event["name"] == "memory (GiB)") {
+      most_gib = std::max(most_gib, event["args"]["now"].get<double>());
     } else if (kind == "s") {
       starts[event["id"].get<int>()] = event["ts"].get<double>();
     } else if (kind == "f") {
@@ -53,7 +58,9 @@ TEST_CASE("the trace of a step has its ranks, streams, passes and messages", "[s
       REQUIRE(event["ts"].get<double>() >= starts.at(event["id"].get<int>()));
     }
   }
-  REQUIRE(groups == std::set<std::string>{"rank 0", "rank 4"});
+  REQUIRE(groups == std::set<std::string>{"carried", "rank 0", "rank 4"});
+  REQUIRE(most_gib > 0.0);
+  REQUIRE(most_gib <= gibibytes(memory.highest().highest().use.device()) * (1 + 1e-5));
   for (const char* name : {"compute", "tensor", "data", "to activation 4", "from activation 0",
                            "to gradient 0", "from gradient 4", "passes of chunk 0"}) {
     REQUIRE(tracks.contains(name));
