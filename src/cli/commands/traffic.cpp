@@ -280,7 +280,6 @@ Command traffic_command() {
       .arguments = {{.name = "file", .traits = {.role = Role::Input, .names = "traffic"}}},
       .options = joined(
           {cluster_options(),
-<<<<<<< HEAD
            Options{estimates_option(),
                    {"fidelity",
                     "NAME",
@@ -299,28 +298,7 @@ Command traffic_command() {
                    {"links", "N", "how many of the fullest links are shown (default: 5)"},
                    {"flows-out", "FILE", "write one line for each flow there, as CSV", kResult},
                    packet_threads_option("fidelity=packet|mixed")},
-           report_options(), packet_options(HasMixed::Yes), failure_options(), output_options(),
-           log_options()}),
-=======
-           Options{
-               estimates_option(),
-               {"fidelity",
-                "NAME",
-                "flow (the default), analytical (a lower bound), packet, or mixed: packets for "
-                "what --packets names, flows for all others",
-                {.choices = "flow|analytical|packet|mixed"}},
-               packets_option(
-                   "of mixed: group=NAME of FILE, device=NAME, link=A,B (what crosses it) or "
-                   "crowd=N (where so many share a link); names may be patterns; may be given "
-                   "again"),
-               {"set-traffic", "KEY=VALUE",
-                "change a value of FILE, such as groups.0.load=0.8; may be given again", kRepeated},
-               seed_option("of all random choices (default: those of FILE)"),
-               {"links", "N", "how many of the fullest links are shown (default: 5)"},
-               {"flows-out", "FILE", "write one line for each flow there, as CSV", kResult},
-               packet_threads_option("fidelity=packet|mixed")},
            packet_options(HasMixed::Yes), failure_options(), output_options(), log_options()}),
->>>>>>> work44-G
       .example = kTrafficExample,
       .run = run_traffic_command,
       .is_swept = true};
