@@ -4,7 +4,6 @@
 make it are missing."""
 
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,12 +48,12 @@ def test_links():
 
 def test_pages():
     """The site is made without a warning, has every page of docs and no dead link."""
-    if shutil.which("sphinx-build") is None:
-        print("skipped: no sphinx-build (tools/setup/packages.sh --with-site)")
-        return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run([ROOT / "tools/site/build", folder], capture_output=True, text=True,
                                 check=False)
+        if result.returncode == 2:
+            print("skipped:", result.stderr, end="")
+            return SKIPPED
         assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
         for page in (ROOT / "docs").rglob("*.md"):
             made = pathlib.Path(folder) / page.relative_to(ROOT).with_suffix(".html")
