@@ -121,7 +121,7 @@
     const [a, b] = [sides.a.result, sides.b && sides.b.result];
     const isThere = Boolean(a && b);
     by("differences").hidden = !isThere;
-    if (isThere) { by("differences-table").replaceChildren(differencesTable(a, b)); }
+    if (isThere) { by("differences-table").replaceChildren(...differencesOf(a, b)); }
   }
 
   function showSide(one, outcome) {

@@ -138,7 +138,7 @@ TEST_CASE("twelve what-if questions are answered by keyboard, with links and com
   for (const Question& question :
        std::vector<Question>{{"option-nodes", "8", "--nodes 8"},
                              {"option-workload", "mixtral", "--workload mixtral-8x7b"},
-                             {"option-cluster", "dgx-a", "--cluster dgx-a100"},
+                             {"option-cluster", "dgx-h2", "--cluster dgx-h200"},
                              {"set-plan.tensor", "8", "--set plan.tensor=8"},
                              {"set-plan.zero_stage", "3", "--set plan.zero_stage=3"},
                              {"set-batch.global", "256", "--set batch.global=256"},
@@ -232,7 +232,7 @@ TEST_CASE("every control has a label and shows its focus; nothing is cut off on 
     REQUIRE(browser.value(contrast) == json::array());
   }
   browser.resize(360, 740);
-  REQUIRE(browser.value("document.documentElement.scrollWidth") == 360);
+  REQUIRE(browser.value("document.documentElement.scrollWidth <= 360") == true);
 }
 
 }  // namespace trainyard
