@@ -25,7 +25,7 @@ class OpenPage {
  public:
   explicit OpenPage(const std::string& line = kStart) {
     open(line);
-    browser_.wait_for("document.getElementById('command').options.length");
+    browser_.wait_for("document.getElementById('command')?.options.length");
   }
   ~OpenPage() { server_.stop(); }
   OpenPage(const OpenPage&) = delete;
@@ -57,7 +57,7 @@ class OpenPage {
     return browser_.value("document.getElementById('" + id + "').textContent");
   }
   void wait_until_shown(const std::string& side = "a") {
-    browser_.wait_for("document.getElementById('" + side + "-status').textContent.match(/^Took/)");
+    browser_.wait_for("document.getElementById('" + side + "-status')?.textContent.match(/^Took/)");
   }
 
  private:
@@ -186,13 +186,13 @@ TEST_CASE("a wrong value says so in one line, and the way back is there", "[serv
     return;
   }
   OpenPage page("step --cluster dgx-h100 --nodes 4 --workload llama-3-8b --nonsense 3");
-  page.browser().wait_for("document.getElementById('a-status').className.includes('bad')");
+  page.browser().wait_for("document.getElementById('a-status')?.className.includes('bad')");
   REQUIRE(page.text_of("a-status").find("unknown option") != std::string::npos);
   page.open(kStart);
   page.wait_until_shown();
   page.go_to("set-plan.tensor");
   page.browser().type("7");
-  page.browser().wait_for("document.getElementById('a-status').className.includes('bad')");
+  page.browser().wait_for("document.getElementById('a-status')?.className.includes('bad')");
   page.browser().press("Backspace");
   page.wait_until_shown();
   require_figures_of_line(page);
