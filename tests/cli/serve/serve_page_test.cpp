@@ -2,6 +2,7 @@
 // The page of `trainyard serve` in a browser where there is one (chromium), by keyboard alone.
 #include "support/catch.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -179,6 +180,39 @@ TEST_CASE("two set-ups stand beside each other with their differences", "[serve]
   page.wait_until_shown("b");
   REQUIRE(page.text_of("differences-table") == table);
   REQUIRE(page.browser().complaints() == "");
+}
+
+TEST_CASE("what the page exports is a sweep of one point, the rows and the report", "[serve]") {
+  if (!has_browser()) {
+    return;
+  }
+  OpenPage page("step --cluster dgx-h100 --nodes 2 --workload llama-3-8b --set server.nics=4");
+  page.wait_until_shown();
+  Browser& browser = page.browser();
+  static_cast<void>(browser.value("URL.createObjectURL = (made) => { window.made = made; }, 0"));
+  // Presses the button and returns the text of the file that it makes.
+  const auto exported = [&](const std::string& name) {
+    static_cast<void>(browser.value("window.made = null"));
+    page.go_to("a-" + name);
+    browser.press("Enter");
+    browser.wait_for("window.made");
+    return browser.value("window.made.text()").get<std::string>();
+  };
+  const ScratchFolder folder;
+  const std::string words = page.text_of("a-line");
+  REQUIRE(exported("csv") == run_shell(words + " --format csv", folder.path()).output);
+  folder.write("one.yaml", exported("yaml"));
+  const ProgramResult sweep = run_shell("trainyard sweep one.yaml --format csv", folder.path());
+  INFO(sweep.error);
+  REQUIRE(sweep.status == 0);
+  const std::string json_text = run_shell(words + " --format json", folder.path()).output;
+  const double seconds = json::parse(json_text).at("step_time_s");
+  REQUIRE(sweep.output.find(std::to_string(seconds).substr(0, 6)) != std::string::npos);
+  if (!std::filesystem::exists("/usr/share/javascript/d3/d3.min.js")) {
+    WARN("no libjs-d3: no report is made");
+    return;
+  }
+  REQUIRE(exported("report").find("<!DOCTYPE html>") == 0);
 }
 
 TEST_CASE("a wrong value says so in one line, and the way back is there", "[serve]") {
