@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kVersion = "trainyard 0.1.0";
 
 constexpr std::string_view kIntroduction =
-    "Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.\n\n";
+    "Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.\n";
 
 constexpr std::string_view kAdvice = R"(
 Every command has --help. Try first:

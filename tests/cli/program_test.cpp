@@ -121,7 +121,8 @@ TEST_CASE("an unknown command is answered by the nearest one") {
   const std::string here = source_dir().string();
   const std::string expected =
       "expected a command (calibrate, check, collective, compare, cost, doctor, explain, import, "
-      "jobs, parts, plan, search, step, sweep, topology, traffic, transfer, validate), found ";
+      "jobs, parts, plan, search, serve, step, sweep, topology, traffic, transfer, validate), "
+      "found ";
   require_mistake({"colective", "all_reduce"},
                   expected + "\"colective\"; did you mean \"collective\"?", here);
   require_mistake({"--nodes"}, expected + "\"--nodes\"; see trainyard --help", here);

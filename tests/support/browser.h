@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A headless browser (chromium) that is driven as its developer tools do, over two pipes: keys reach
-// the page as those of a keyboard do.
+// A headless browser (chromium) that is driven as its developer tools do, over two pipes: keys
+// reach the page as those of a keyboard do. The protocol is described at
 // https://chromedevtools.github.io/devtools-protocol, domains Page, Input, Emulation and Runtime.
 #pragma once
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "cli/common/common.h"
@@ -35,28 +36,6 @@ constexpr std::size_t kMostWaiting = 32;
 constexpr std::size_t kOtherThreads = 4;
 constexpr std::size_t kMostBodyBytes = std::size_t{64} << 10U;
 constexpr std::chrono::milliseconds kBetweenWords{200};
-
-// A folder that is removed with everything in it.
-class OwnFolder {
- public:
-  OwnFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "trainyard-serve-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw ConfigError(fmt::format("{}: expected a folder that can be made there", name));
-    }
-    path_ = name;
-  }
-  ~OwnFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -130,6 +109,28 @@ bool is_loopback(const std::string& address) {
 }
 
 struct PageServer::State {
+  // A folder that is removed with everything in it.
+  class OwnFolder {
+   public:
+    OwnFolder() {
+      std::string name = std::filesystem::temp_directory_path() / "trainyard-serve-XXXXXX";
+      if (::mkdtemp(name.data()) == nullptr) {
+        throw ConfigError(fmt::format("{}: expected a folder that can be made there", name));
+      }
+      path_ = name;
+    }
+    ~OwnFolder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path_, ignored);
+    }
+    OwnFolder(const OwnFolder&) = delete;
+    OwnFolder& operator=(const OwnFolder&) = delete;
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+   private:
+    std::filesystem::path path_;
+  };
+
   explicit State(const PageServerOptions& given)
       : options(given), queue(given.at_once, kMostWaiting) {}
 
@@ -138,6 +139,7 @@ struct PageServer::State {
   OwnFolder own = {};  // Where reports are made, and where runs are if there is no work folder.
   httplib::Server server = {};
   int port = 0;
+  std::atomic<bool> is_serving{false};
   std::atomic<bool> has_ended{false};
   std::atomic<std::uint64_t> reports{0};
 
@@ -337,11 +339,20 @@ int PageServer::port() const {
 }
 
 void PageServer::serve() {
-  state_->server.listen_after_bind();
+  state_->is_serving = true;
+  const bool is_stopped = state_->has_ended || state_->server.listen_after_bind();
+  state_->is_serving = false;
+  if (!is_stopped) {
+    throw ConfigError("--port: expected a port that can be listened at, found one that ended");
+  }
 }
 
 void PageServer::stop() {
+  // Either serve() sees the first line, or this waits until there is something to stop.
   state_->has_ended = true;
+  while (state_->is_serving && !state_->server.is_running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   state_->server.stop();
 }
 

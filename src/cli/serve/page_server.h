@@ -46,7 +46,8 @@ class PageServer {
   PageServer& operator=(const PageServer&) = delete;
 
   [[nodiscard]] int port() const;
-  // Answers until stop(), which any thread may call and which ends the runs.
+  // Answers until stop(), which any thread may call once and which ends the runs. Throws
+  // ConfigError where the system ends it.
   void serve();
   void stop();
 

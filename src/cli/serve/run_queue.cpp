@@ -29,8 +29,9 @@ void RunQueue::leave(std::uint64_t ticket) {
 }
 
 std::size_t RunQueue::before(std::uint64_t ticket) const {
-  const auto place = std::ranges::find(tickets_, ticket) - tickets_.begin();
-  return static_cast<std::size_t>(place) + 1 - std::min<std::size_t>(place + 1, at_once_);
+  const auto place =
+      static_cast<std::size_t>(std::ranges::find(tickets_, ticket) - tickets_.begin());
+  return place + 1 - std::min(place + 1, at_once_);
 }
 
 }  // namespace trainyard

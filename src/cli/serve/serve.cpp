@@ -101,9 +101,9 @@ class EndBySignal {
 
  private:
   void wait(const std::stop_token& stop) {
-    constexpr timespec kBetweenLooks{.tv_sec = 0, .tv_nsec = 200'000'000};
+    constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 200'000'000};
     while (!stop.stop_requested()) {
-      if (::sigtimedwait(&signals_, nullptr, &kBetweenLooks) > 0) {
+      if (::sigtimedwait(&signals_, nullptr, &kPause) > 0) {
         server_.stop();
         return;
       }

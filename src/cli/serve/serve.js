@@ -79,8 +79,8 @@
       "vary:", "  cluster: " + text(one.model.values.cluster || []), ""].join("\n");
   }
 
-  function button(text, act) {
-    const made = element("button", { type: "button", textContent: text });
+  function button(text, act, id) {
+    const made = element("button", { type: "button", textContent: text, id: id || "" });
     made.addEventListener("click", act);
     return made;
   }
@@ -103,8 +103,10 @@
     one.cancel = button("Cancel", () => one.run && one.run.abort());
     one.cancel.hidden = true;
     const command = () => commandOf(tables, one.model);
-    one.report = button("Report", () => exportAs(one, "report", "report.html", "text/html"));
-    one.sweep = button("YAML", () => download("sweep.yaml", "text/yaml", sweepText(one)));
+    one.report = button("Report", () => exportAs(one, "report", "report.html", "text/html"),
+      name + "-report");
+    one.sweep = button("YAML", () => download("sweep.yaml", "text/yaml", sweepText(one)),
+      name + "-yaml");
     one.refresh = () => {
       one.report.hidden = !command().reports;
       one.sweep.hidden = !command().swept;
@@ -113,7 +115,8 @@
       one.line, element("div", { className: "tools" },
         button("Copy command", () => copy(one, one.line.textContent, "The command line")),
         button("Copy link", () => copy(one, location.href, "The link")), one.report, one.sweep,
-        button("CSV", () => exportAs(one, "csv", "result.csv", "text/csv")), one.cancel),
+        button("CSV", () => exportAs(one, "csv", "result.csv", "text/csv"), name + "-csv"),
+        one.cancel),
       one.status, one.shown);
   }
 
@@ -121,7 +124,7 @@
     const [a, b] = [sides.a.result, sides.b && sides.b.result];
     const isThere = Boolean(a && b);
     by("differences").hidden = !isThere;
-    if (isThere) { by("differences-table").replaceChildren(differencesTable(a, b)); }
+    if (isThere) { by("differences-table").replaceChildren(...differencesOf(a, b)); }
   }
 
   function showSide(one, outcome) {

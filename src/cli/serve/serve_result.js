@@ -5,10 +5,11 @@
 // Ends of keys and their units, longest first.
 const kUnits = [["_gb_per_s", "GB/s"], ["_gbit_per_s", "Gb/s"], ["_per_s_per_gpu", "/s per GPU"],
   ["_per_s", "/s"], ["_tflops_per_gpu", "TFLOP/s per GPU"], ["_tflops", "TFLOP/s"],
-  ["_gib", "GiB"], ["_bytes", "B"], ["_kw", "kW"], ["_us", "us"], ["_ms", "ms"], ["_s", "s"]];
+  ["_gib", "GiB"], ["_bytes", "B"], ["_kwh", "kWh"], ["_kw", "kW"], ["_kj", "kJ"], ["_j", "J"],
+  ["_us", "us"], ["_ms", "ms"], ["_s", "s"]];
 
 function unitOf(key) {
-  return kUnits.find(([end]) => key.endsWith(end)) || ["", ""];
+  return key === "bytes" ? ["", "B"] : kUnits.find(([end]) => key.endsWith(end)) || ["", ""];
 }
 
 function labelOf(key) {
@@ -100,7 +101,9 @@ function barsOf(key, parts) {
 }
 
 function cell(name, text, isNumber) {
-  return element(name, { textContent: text, className: isNumber ? "n" : "" });
+  const kLong = 40;
+  return element(name, { textContent: text,
+    className: isNumber ? "n" : text.length > kLong ? "long" : "" });
 }
 
 function tableOf(headings, rows) {
@@ -163,11 +166,13 @@ function listOf(title, lines) {
     element("ul", {}, ...lines.map((line) => element("li", { textContent: line }))));
 }
 
-// Entries of one level: cards, then bars, tables and groups; texts and the rest are details.
+// Entries of one level: cards, then times, then other bars, tables and groups; texts and the rest
+// are details.
 function showResult(host, result) {
   const rest = [];
+  const rank = ([key]) => (key.endsWith("_s") ? 0 : 1);
   host.append(cardsOf(result));
-  Object.entries(result).forEach(([key, value]) => {
+  Object.entries(result).sort((a, b) => rank(a) - rank(b)).forEach(([key, value]) => {
     if (key.endsWith("_ps") || typeof value === "number") { return; }
     const isList = Array.isArray(value);
     if (isList && value.length && value.every(isGroup)) {
@@ -195,16 +200,18 @@ function showResult(host, result) {
   }
 }
 
-// Figures that both have, and those that differ by how much.
-function differencesTable(a, b) {
+// Of the figures that both have, those that differ, by how much, and how many are equal.
+function differencesOf(a, b) {
   const second = new Map(figuresOf(b));
-  const rows = figuresOf(a).filter(([name, value]) =>
-    second.has(name) && (value !== 0 || second.get(name) !== 0));
-  return tableOf(["figure", "A", "B", "B to A"], rows.map(([name, value]) => {
+  const both = figuresOf(a).filter(([name]) => second.has(name));
+  const rows = both.filter(([name, value]) => second.get(name) !== value);
+  const number = (text) => ({ text, isNumber: true });
+  const equal = element("p", { className: "soft",
+    textContent: both.length - rows.length + " other figures are equal." });
+  return [tableOf(["figure", "A", "B", "B to A"], rows.map(([name, value]) => {
     const other = second.get(name);
     const change = value === 0 ? "new" : (100 * (other - value) / value).toFixed(2) + " %";
-    const number = (text) => ({ text, isNumber: true });
     return [{ text: figureLabel(name) }, number(valueText(figureKey(name), value)),
-      number(valueText(figureKey(name), other)), number(other === value ? "equal" : change)];
-  }));
+      number(valueText(figureKey(name), other)), number(change)];
+  })), equal];
 }

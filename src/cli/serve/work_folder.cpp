@@ -54,7 +54,7 @@ std::vector<std::string> work_files(const fs::path& folder) {
   std::size_t entries = 0;
   fs::recursive_directory_iterator entry(root, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    const std::string name = fs::relative(entry->path(), root, error).string();
+    const std::string name = entry->path().lexically_relative(root).string();
     if (++entries > kMostEntries) {
       fail(fmt::format("at most {} entries in it", kMostEntries), "more");
     }

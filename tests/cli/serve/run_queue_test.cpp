@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-using std::chrono::milliseconds;
+using Milliseconds = std::chrono::milliseconds;
 
 TEST_CASE("tickets run in their order, as many at once as may, and more than may wait get none",
           "[serve]") {
@@ -20,19 +20,19 @@ TEST_CASE("tickets run in their order, as many at once as may, and more than may
   const std::uint64_t c = queue.join().value();
   const std::uint64_t d = queue.join().value();
   REQUIRE_FALSE(queue.join().has_value());
-  REQUIRE(queue.wait(a, milliseconds(0)) == 0);
-  REQUIRE(queue.wait(b, milliseconds(0)) == 0);
-  REQUIRE(queue.wait(c, milliseconds(1)) == 1);
-  REQUIRE(queue.wait(d, milliseconds(1)) == 2);
+  REQUIRE(queue.wait(a, Milliseconds(0)) == 0);
+  REQUIRE(queue.wait(b, Milliseconds(0)) == 0);
+  REQUIRE(queue.wait(c, Milliseconds(1)) == 1);
+  REQUIRE(queue.wait(d, Milliseconds(1)) == 2);
   queue.leave(b);
-  REQUIRE(queue.wait(c, milliseconds(0)) == 0);
-  REQUIRE(queue.wait(d, milliseconds(1)) == 1);
+  REQUIRE(queue.wait(c, Milliseconds(0)) == 0);
+  REQUIRE(queue.wait(d, Milliseconds(1)) == 1);
   queue.leave(b);  // Again, which is passed over.
-  REQUIRE(queue.wait(d, milliseconds(1)) == 1);
+  REQUIRE(queue.wait(d, Milliseconds(1)) == 1);
   REQUIRE(queue.join().has_value());
   queue.leave(d);  // Left before its turn.
   queue.leave(a);
-  REQUIRE(queue.wait(c, milliseconds(0)) == 0);
+  REQUIRE(queue.wait(c, Milliseconds(0)) == 0);
 }
 
 TEST_CASE("no more threads run at once than the queue allows, and all of them run", "[serve]") {
@@ -45,12 +45,12 @@ TEST_CASE("no more threads run at once than the queue allows, and all of them ru
     for (int index = 0; index < 40; ++index) {
       threads.emplace_back([&] {
         const std::uint64_t ticket = queue.join().value();
-        while (queue.wait(ticket, milliseconds(50)) > 0) {
+        while (queue.wait(ticket, Milliseconds(50)) > 0) {
         }
         const int now = ++running;
         for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
         }
-        std::this_thread::sleep_for(milliseconds(2));
+        std::this_thread::sleep_for(Milliseconds(2));
         --running;
         ++done;
         queue.leave(ticket);

@@ -2,6 +2,7 @@
 // The page of `trainyard serve` in a browser where there is one (chromium), by keyboard alone.
 #include "support/catch.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -25,7 +26,7 @@ class OpenPage {
  public:
   explicit OpenPage(const std::string& line = kStart) {
     open(line);
-    browser_.wait_for("document.getElementById('command').options.length");
+    browser_.wait_for("document.getElementById('command')?.options.length");
   }
   ~OpenPage() { server_.stop(); }
   OpenPage(const OpenPage&) = delete;
@@ -57,7 +58,7 @@ class OpenPage {
     return browser_.value("document.getElementById('" + id + "').textContent");
   }
   void wait_until_shown(const std::string& side = "a") {
-    browser_.wait_for("document.getElementById('" + side + "-status').textContent.match(/^Took/)");
+    browser_.wait_for("document.getElementById('" + side + "-status')?.textContent.match(/^Took/)");
   }
 
  private:
@@ -138,7 +139,7 @@ TEST_CASE("twelve what-if questions are answered by keyboard, with links and com
   for (const Question& question :
        std::vector<Question>{{"option-nodes", "8", "--nodes 8"},
                              {"option-workload", "mixtral", "--workload mixtral-8x7b"},
-                             {"option-cluster", "dgx-a", "--cluster dgx-a100"},
+                             {"option-cluster", "dgx-h2", "--cluster dgx-h200"},
                              {"set-plan.tensor", "8", "--set plan.tensor=8"},
                              {"set-plan.zero_stage", "3", "--set plan.zero_stage=3"},
                              {"set-batch.global", "256", "--set batch.global=256"},
@@ -181,18 +182,51 @@ TEST_CASE("two set-ups stand beside each other with their differences", "[serve]
   REQUIRE(page.browser().complaints() == "");
 }
 
+TEST_CASE("what the page exports is a sweep of one point, the rows and the report", "[serve]") {
+  if (!has_browser()) {
+    return;
+  }
+  OpenPage page("step --cluster dgx-h100 --nodes 2 --workload llama-3-8b --set server.nics=4");
+  page.wait_until_shown();
+  Browser& browser = page.browser();
+  static_cast<void>(browser.value("URL.createObjectURL = (made) => { window.made = made; }, 0"));
+  // Presses the button and returns the text of the file that it makes.
+  const auto exported = [&](const std::string& name) {
+    static_cast<void>(browser.value("window.made = null"));
+    page.go_to("a-" + name);
+    browser.press("Enter");
+    browser.wait_for("window.made");
+    return browser.value("window.made.text()").get<std::string>();
+  };
+  const ScratchFolder folder;
+  const std::string words = page.text_of("a-line");
+  REQUIRE(exported("csv") == run_shell(words + " --format csv", folder.path()).output);
+  folder.write("one.yaml", exported("yaml"));
+  const ProgramResult sweep = run_shell("trainyard sweep one.yaml --format csv", folder.path());
+  INFO(sweep.error);
+  REQUIRE(sweep.status == 0);
+  const std::string json_text = run_shell(words + " --format json", folder.path()).output;
+  const double seconds = json::parse(json_text).at("step_time_s");
+  REQUIRE(sweep.output.find(std::to_string(seconds).substr(0, 6)) != std::string::npos);
+  if (!std::filesystem::exists("/usr/share/javascript/d3/d3.min.js")) {
+    WARN("no libjs-d3: no report is made");
+    return;
+  }
+  REQUIRE(exported("report").find("<!DOCTYPE html>") == 0);
+}
+
 TEST_CASE("a wrong value says so in one line, and the way back is there", "[serve]") {
   if (!has_browser()) {
     return;
   }
   OpenPage page("step --cluster dgx-h100 --nodes 4 --workload llama-3-8b --nonsense 3");
-  page.browser().wait_for("document.getElementById('a-status').className.includes('bad')");
+  page.browser().wait_for("document.getElementById('a-status')?.className.includes('bad')");
   REQUIRE(page.text_of("a-status").find("unknown option") != std::string::npos);
   page.open(kStart);
   page.wait_until_shown();
   page.go_to("set-plan.tensor");
   page.browser().type("7");
-  page.browser().wait_for("document.getElementById('a-status').className.includes('bad')");
+  page.browser().wait_for("document.getElementById('a-status')?.className.includes('bad')");
   page.browser().press("Backspace");
   page.wait_until_shown();
   require_figures_of_line(page);
@@ -232,7 +266,7 @@ TEST_CASE("every control has a label and shows its focus; nothing is cut off on 
     REQUIRE(browser.value(contrast) == json::array());
   }
   browser.resize(360, 740);
-  REQUIRE(browser.value("document.documentElement.scrollWidth") == 360);
+  REQUIRE(browser.value("document.documentElement.scrollWidth <= 360") == true);
 }
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@ TEST_CASE("serve says where the page is, answers, and ends by a signal without a
   const ScratchFolder folder;
   const ProgramResult result = run_shell(
       R"(export TMPDIR="$PWD"
-trainyard serve --port 0 > said &
+command trainyard serve --port 0 > said &
 server=$!
 for try in $(seq 100); do grep -q Open said && break; sleep 0.1; done
 cat said
