@@ -63,10 +63,10 @@ TEST_CASE("an unknown shell or manual page is refused in one line") {
     }
   };
   REQUIRE(asked({"--completion", "csh"}) ==
-          "--completion: expected bash, zsh or fish, found \"csh\"; did you mean zsh?");
+          "--completion: expected bash, zsh or fish, found \"csh\"; did you mean \"zsh\"?");
   REQUIRE(asked({"--completion"}) == "--completion: expected bash, zsh or fish, found \"\"");
   REQUIRE(asked({"--man", "stop"}) ==
-          "--man: expected a command, found \"stop\"; did you mean step?");
+          "--man: expected a command, found \"stop\"; did you mean \"step\"?");
   REQUIRE(asked({"--man", "step", "search"}) == "--man: expected a command, found \"step search\"");
 }
 
