@@ -293,6 +293,7 @@ Document document_of(const SearchReport& report) {
         "{} GPUs: {} plans: {} invalid, {} out of memory, {} slower by their bound, {} timed",
         size.gpus, counts.all, counts.all_invalid(), counts.out_of_memory, counts.pruned,
         counts.timed));
+    document.subtitle += "; " + document.heading.back();
   }
   document.heading.emplace_back();
   document.add("cluster", report.cluster);
