@@ -185,7 +185,11 @@ Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t max) {
 
 Document document_of(const JobsRequest& request, const Cluster& cluster, const JobMix& mix) {
   const std::string fidelity(mix.extras.mixed ? "mixed" : to_string(request.fidelity));
-  Document document{.heading = {fmt::format(
+  Document document{.title = fmt::format("{} jobs on {}", mix.jobs.size(), cluster.name),
+                    .subtitle = fmt::format("Training jobs together, predicted by Trainyard: "
+                                            "fidelity {}, {} together",
+                                            fidelity, short_time(mix.time)),
+                    .heading = {fmt::format(
                         "Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for "
                         "{:.4f} s",
                         cluster.name, fidelity, mix.jobs.size(), mix.time.seconds())}};
@@ -220,6 +224,9 @@ int run_jobs(const OptionReader& reader, std::ostream& out) {
   write_result(request.result, document, out, [&] {
     HtmlReport page = html_page(document);
     page.links = html_links(cluster.topology, mix.link_use, mix.time);
+    page.links.note =
+        "Share of the time of all jobs in which links are busy at their full rate; the busiest of "
+        "each pair and kind.";
     return page;
   });
   return 0;

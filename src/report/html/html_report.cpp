@@ -192,12 +192,12 @@ struct PageForm {
     }
   }
   void operator()(const Lines& lines) const {
-    page.tables.push_back({.title = lines.title.ends_with(':')
-                                        ? lines.title.substr(0, lines.title.size() - 1)
-                                        : lines.title,
-                           .note = "",
-                           .table = Table({}),
-                           .remarks = lines.lines});
+    page.tables.push_back(
+        {.title = lines.title.ends_with(':') ? lines.title.substr(0, lines.title.size() - 1)
+                                             : lines.title,
+         .note = "",
+         .table = Table(std::vector<Column>{{.name = "", .key = "", .shown = Shown::Text}}),
+         .remarks = lines.lines});
   }
   template <typename Other>
   void operator()(const Other& /*other*/) const {}

@@ -21,7 +21,7 @@ namespace trainyard {
 struct HtmlTable {
   std::string title;
   std::string note;
-  Table table;                            // Its texts are shown; may be without columns.
+  Table table;                            // Its texts are shown; of lines no column is.
   std::vector<std::string> remarks = {};  // Lines below it.
 };
 

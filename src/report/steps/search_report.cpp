@@ -276,7 +276,11 @@ void add_blame(const SearchOfSize& size, Document& document) {
 }  // namespace
 
 Document document_of(const SearchReport& report) {
-  Document document{.notes = report.notes};
+  Document document{
+      .title = fmt::format("Plans for {} on {}", report.model, report.cluster),
+      .subtitle = fmt::format("Searched by Trainyard: {}, runtime {}, software {}, {}",
+                              report.workload, report.runtime, report.software, report.precision),
+      .notes = report.notes};
   document.heading = {
       fmt::format("Simulated by Trainyard: cluster {}, runtime {}, {}", report.cluster,
                   report.runtime,
@@ -289,6 +293,7 @@ Document document_of(const SearchReport& report) {
         "{} GPUs: {} plans: {} invalid, {} out of memory, {} slower by their bound, {} timed",
         size.gpus, counts.all, counts.all_invalid(), counts.out_of_memory, counts.pruned,
         counts.timed));
+    document.subtitle += "; " + document.heading.back();
   }
   document.heading.emplace_back();
   document.add("cluster", report.cluster);
