@@ -33,6 +33,7 @@ def main(programs):
         row = [cell.strip() for cell in compare(programs, *runs)[-1].strip("|").split("|")]
         assert row[:4] == ["star broadcast", "1", "40.0", "40.0"], row
         assert 19.0 < float(row[4]) < 21.0, row
+        assert compare(programs, "--draws", "3", *runs) == compare(programs, *runs)
         point = compare(programs, "--points", *runs)[-1].split(",")
         assert point[:3] == ["star broadcast", "star-2-broadcast.yaml", str(BYTES)], point
         assert abs(float(point[-1]) / PREDICTED - 1) < 0.01, point

@@ -243,6 +243,13 @@ std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request, con
   return runnable;
 }
 
+// Whether losses and marks of packets are drawn.
+bool draws_packets(const CollectiveRequest& request) {
+  const PacketOptions& options = request.packet.options;
+  return request.runtime.fidelity() == Fidelity::Packet &&
+         (options.bit_error_rate > 0.0 || uses_marks(options));
+}
+
 }  // namespace
 
 Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes,
@@ -273,10 +280,10 @@ Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& n
                                 cluster.gpus.size(), all, ranks_text(request.rank_list),
                                 counted(cluster.nodes, "server")));
   }
-  if (request.seed && cluster.nodes == 1) {
+  const bool is_used = !request.seed || draws_packets(request);
+  if (!is_used && cluster.nodes == 1) {
     notes.push_back("--seed did not influence the result: one node does not use the fabric");
-  } else if (const auto why = traits(cluster.routing.policy).seedless;
-             request.seed && !why.empty()) {
+  } else if (const auto why = traits(cluster.routing.policy).seedless; !is_used && !why.empty()) {
     notes.push_back(fmt::format("--seed did not influence the result: {}", why));
   }
   const auto ranks = static_cast<int>(cluster.gpus.size());

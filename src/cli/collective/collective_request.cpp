@@ -254,7 +254,9 @@ Options collective_options() {
             "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs python3-matplotlib",
             kResult},
            estimates_option(),
-           seed_option("of ECMP hashing (default: fabric.routing_seed of the cluster)"),
+           seed_option("of ECMP hashing, and of losses and marks of packets (default: "
+                       "fabric.routing_seed of the "
+                       "cluster, and 1)"),
            threads_option(),
            {"compare", "",
             "columns with the lower bound of any algorithm and how close each comes, and which is "
@@ -316,6 +318,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     check_plot(*request.plot);
   }
   request.seed = read_seed(reader);
+  request.packet.options.seed = request.seed.value_or(request.packet.options.seed);
   request.threads = read_threads(reader);
   if (reader.team() != nullptr) {
     request.threads = 1;  // Processes work through one size after the other, all through the same.

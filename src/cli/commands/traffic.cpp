@@ -79,6 +79,7 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   request.seed = read_seed(reader);
   request.fidelity = *read_engine(reader);
   request.packet = read_packet_options(reader);
+  request.packet.options.seed = request.seed.value_or(request.packet.options.seed);
   read_failure_options(reader, request.packet);
   request.packet.options.threads = read_packet_threads(reader);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));

@@ -105,8 +105,10 @@ void Bbr::begin_round(const AckSignal& ack) {
   if (phase_ == Phase::Conserving) {
     phase_ = Phase::Recovery;
   }
-  round_ = (round_ + 1) % kRounds;
-  best_.at(round_) = 0.0;
+  if (best_.at(round_) > 0.0) {  // As in Linux, only new rates take the place of old ones.
+    round_ = (round_ + 1) % kRounds;
+    best_.at(round_) = 0.0;
+  }
 }
 
 void Bbr::enter_cycle(SimTime now) {
@@ -175,8 +177,9 @@ void Bbr::probe_rtt(SimTime now) {
 }
 
 void Bbr::on_ack(const AckSignal& ack) {
-  if (acked_ == 0 && ack.rtt > SimTime()) {
-    marks_.front() = {.time = ack.now - ack.rtt, .acked = 0, .next = ack.acked};
+  // After a pause a measurement begins when its first packet is sent.
+  if (mark_count_ == 0 && ack.acked > acked_ && ack.rtt > SimTime()) {
+    marks_.at(first_mark_) = {.time = ack.now - ack.rtt, .acked = acked_, .next = ack.acked};
     mark_count_ = 1;
   }
   const double acked = real(ack.acked - acked_);

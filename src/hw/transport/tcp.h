@@ -71,6 +71,8 @@ class TcpSender {
   }
   [[nodiscard]] std::int64_t resent() const { return resent_; }
   [[nodiscard]] SimTime timeout(const TcpSettings& settings) const;
+  // RFC 6298's SRTT; 0 before the first ACK.
+  [[nodiscard]] SimTime smoothed_rtt() const { return smoothed_; }
 
  private:
   struct Record {

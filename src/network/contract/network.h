@@ -136,6 +136,10 @@ struct RateSample {
   NodeId target;
   Bandwidth limit;  // Limit by congestion control and by the connection's own stage of the path.
   Bandwidth sent;   // Payload that left the source since the sample before.
+  // The window of its congestion control, in full packets; absent under controls that have none.
+  std::optional<double> window_packets = {};
+  // The smoothed round trip of TCP; absent before the first ACK, and without TCP.
+  std::optional<SimTime> smoothed_rtt = {};
 };
 
 // Each in order of time, then of links or connections.

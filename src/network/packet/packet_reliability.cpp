@@ -111,6 +111,12 @@ std::optional<std::uint32_t> ReliableConnection::on_delay() {
   return std::get<TcpRules::Target>(target_.rules).on_delay();
 }
 
+std::optional<SimTime> ReliableConnection::smoothed_rtt() const {
+  const auto* const tcp = std::get_if<TcpRules::Source>(&source_.rules);
+  const SimTime time = tcp == nullptr ? SimTime() : tcp->sender.smoothed_rtt();
+  return time > SimTime() ? std::optional(time) : std::nullopt;
+}
+
 Picoseconds ReliableConnection::deadline() const {
   return std::visit([](const auto& rules) { return rules.sender.deadline(); }, source_.rules)
       .picoseconds();

@@ -57,6 +57,8 @@ class ReliableConnection {
   // only.
   [[nodiscard]] std::span<const Psn> newly_lost() const;
   [[nodiscard]] Picoseconds deadline() const;
+  // The smoothed round trip; absent before the first ACK, and without TCP.
+  [[nodiscard]] std::optional<SimTime> smoothed_rtt() const;
   // There were too many retries in a row: nothing is sent any more.
   [[nodiscard]] bool has_failed() const;
   // Returns the order of the message whose packets go out for the first time, or of the last one.

@@ -65,7 +65,9 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
                               .source = source,
                               .target = target,
                               .limit = Bandwidth(std::llround(engine.senders().rate(number, time))),
-                              .sent = Bandwidth(std::llround(bits))});
+                              .sent = Bandwidth(std::llround(bits)),
+                              .window_packets = engine.senders().window_packets(number),
+                              .smoothed_rtt = engine.senders().smoothed_rtt(number)});
     is_seen = true;
   }
   before_ = time;
@@ -76,6 +78,18 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
         kMaxSamples, to_string(SimTime(interval_)), to_string(SimTime(time))));
   }
   return is_seen;
+}
+
+std::optional<double> PacketSenders::window_packets(std::uint32_t id) const {
+  const Bytes window = control_ ? control_->control(id).window() : kUnlimitedWindow;
+  if (window >= kUnlimitedWindow) {
+    return std::nullopt;
+  }
+  return static_cast<double>(window.count()) / static_cast<double>(fabric_.sizes().full);
+}
+
+std::optional<SimTime> PacketSenders::smoothed_rtt(std::uint32_t id) const {
+  return reliable_.empty() ? std::nullopt : reliable_[id].smoothed_rtt();
 }
 
 std::optional<PacketSamples> PacketEngine::samples() const {

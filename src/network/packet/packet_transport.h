@@ -124,6 +124,9 @@ class PacketSenders {
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
   // Returns the rate to which it is limited at `time`, not above its line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
+  // packet_samples.cpp. As RateSample has them.
+  [[nodiscard]] std::optional<double> window_packets(std::uint32_t connection) const;
+  [[nodiscard]] std::optional<SimTime> smoothed_rtt(std::uint32_t connection) const;
   // Adds the payload of messages that left, by port.
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
   // packet_exchange.cpp. What results tell of the sending end, for other processes.

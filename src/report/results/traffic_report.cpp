@@ -231,6 +231,36 @@ std::vector<Cell> rate_cells(const Topology& topology, const RateSample& sample)
           gigabits(sample.sent)};
 }
 
+// The columns of samples that only some transports have, and the cells of a sample in them.
+struct WindowColumns {
+  explicit WindowColumns(std::span<const RateSample> rates)
+      : has_windows(std::ranges::any_of(
+            rates, [](const RateSample& rate) { return rate.window_packets.has_value(); })),
+        has_times(std::ranges::any_of(
+            rates, [](const RateSample& rate) { return rate.smoothed_rtt.has_value(); })) {}
+
+  void add_names(std::vector<Column>& columns) const {
+    if (has_windows) {
+      columns.push_back(column("window_packets", "window_packets"));
+    }
+    if (has_times) {
+      columns.push_back(column("smoothed_rtt_us", "smoothed_rtt_us"));
+    }
+  }
+  void add_cells(std::vector<Cell>& cells, const RateSample& rate) const {
+    if (has_windows) {
+      cells.push_back(Cell::number(rate.window_packets, 3));
+    }
+    if (has_times) {
+      cells.push_back(rate.smoothed_rtt ? Cell::number(rate.smoothed_rtt->microseconds(), 3)
+                                        : Cell::none());
+    }
+  }
+
+  bool has_windows;
+  bool has_times;
+};
+
 }  // namespace
 
 Document document_of(const TrafficReport& report, const Topology& topology) {
@@ -282,17 +312,25 @@ std::string flows_csv(const Topology& topology, const TrafficSpec& spec,
 }
 
 std::string samples_csv(const Topology& topology, const PacketSamples& samples) {
-  LongCsv csv(key_columns({"time_us", "kind", "from", "to", "connection", "queue_bytes", "paused",
-                           "limit_gbit_per_s", "sent_gbit_per_s"}));
+  std::vector<Column> columns =
+      key_columns({"time_us", "kind", "from", "to", "connection", "queue_bytes", "paused",
+                   "limit_gbit_per_s", "sent_gbit_per_s"});
+  const WindowColumns windows(samples.rates);
+  windows.add_names(columns);
+  LongCsv csv(std::move(columns));
   auto rate = samples.rates.begin();
+  const auto add_row = [&](std::vector<Cell> cells, const RateSample& of) {
+    windows.add_cells(cells, of);
+    csv.add_row(std::move(cells));
+  };
   const auto add_rates = [&](SimTime time) {
     for (; rate != samples.rates.end() && rate->time <= time; ++rate) {
-      csv.add_row(rate_cells(topology, *rate));
+      add_row(rate_cells(topology, *rate), *rate);
     }
   };
   for (const QueueSample& queue : samples.queues) {
     add_rates(queue.time - picoseconds(1));
-    csv.add_row(queue_cells(topology, queue));
+    add_row(queue_cells(topology, queue), RateSample{});
   }
   add_rates(SimTime::max());
   return csv.take();

@@ -140,6 +140,29 @@ TEST_CASE("a broadcast between hosts in a box takes what Open MPI took", "[cli][
   }
 }
 
+TEST_CASE("a seed is a draw of the packets that a collective loses", "[cli][mpi]") {
+  const auto run = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{
+        "alltoall",  "--cluster",   (source_dir() / "validation/box/star.yaml").string(),
+        "--runtime", "mpi",         "-b",
+        "64K",       "-e",          "64K",
+        "--format",  "json",        "--fidelity",
+        "packet",    "--transport", "tcp",
+        "--control", "reno",        "--bit-errors",
+        "8.2e-7"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::ostringstream out;
+    REQUIRE(run_command(collective_command(), arguments, out) == 0);
+    return nlohmann::json::parse(out.str());
+  };
+  const auto first = run({});
+  const auto again = run({"--seed", "1"});
+  const auto other = run({"--seed", "2"});
+  REQUIRE(first["rows"][0]["time_us"] == again["rows"][0]["time_us"]);
+  REQUIRE(first["rows"][0]["time_us"] != other["rows"][0]["time_us"]);
+  REQUIRE(other["notes"].dump().find("--seed did not influence") == std::string::npos);
+}
+
 // Recorded by validation/box/choices.
 TEST_CASE("the rules of MPI choose what Open MPI called", "[cli][mpi]") {
   const std::string folder = (source_dir() / "validation/box").string() + "/";

@@ -233,6 +233,64 @@ TEST_CASE("with packets an incast stops senders, marks, and counts at every port
   REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
 }
 
+// Of a line of comma-separated cells.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> cells;
+  for (std::string cell; std::getline(stream, cell, ',');) {
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+// docs/accuracy/box.md says why the window stays where it begins.
+TEST_CASE("the window of a transfer over TCP is sampled beside what ss said of a real one",
+          "[traffic]") {
+  const std::string box = (source_dir() / "validation/box").string() + "/";
+  const ScratchFolder folder;
+  const auto file = folder.write("one.yaml",
+                                 "name: one\ngroups:\n  - name: g\n    kind: flows\n    flows: "
+                                 "[{source: server0/nic0, target: server1/nic0, size: 32 MB}]\n");
+  const std::string samples = (folder.path() / "samples.csv").string();
+  std::ostringstream out;
+  const std::vector<std::string> arguments{file.string(), "--cluster", box + "star.yaml",
+                                           "--fidelity",  "packet",    "--transport",
+                                           "tcp",         "--control", "reno",
+                                           "--samples",   samples,     "--sample-every",
+                                           "10ms"};
+  REQUIRE(run_command(traffic_command(), arguments, out) == 0);
+  std::istringstream sampled(read_text_file(samples));
+  std::string line;
+  std::getline(sampled, line);
+  REQUIRE(line ==
+          "time_us,kind,from,to,connection,queue_bytes,paused,limit_gbit_per_s,sent_gbit_per_s,"
+          "window_packets,smoothed_rtt_us");
+  double end_us = 0.0;
+  while (std::getline(sampled, line)) {
+    const auto cells = cells_of(line);
+    INFO(line);
+    if (cells[1] == "rate") {
+      end_us = std::stod(cells[0]);
+      REQUIRE(cells[9] == "10");
+      REQUIRE(std::stod(cells[10]) == Approx(1'060.0).epsilon(0.1));
+    }
+  }
+  std::istringstream measured(read_text_file(box + "star-cwnd.csv"));
+  std::getline(measured, line);
+  REQUIRE(line == "control,run,bytes,seconds,cwnd,rtt_ms,ssthresh,retrans");
+  std::vector<std::string> first;
+  std::vector<std::string> last;
+  while (std::getline(measured, line)) {
+    last = cells_of(line);
+    first = first.empty() ? last : first;
+    REQUIRE(last[6].empty());  // Nothing was cut.
+    REQUIRE(last[7] == "0");
+  }
+  REQUIRE(first[4] == "10");
+  REQUIRE(last[4] == "71");
+  REQUIRE(end_us / 1e6 == Approx(std::stod(last[3])).epsilon(0.01));
+}
+
 TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
   const std::string hpcc = run_traffic({"incast", "--fidelity", "packet", "--control", "hpcc"});
   REQUIRE(hpcc.find("congestion control hpcc, ECN off, PFC on") != std::string::npos);

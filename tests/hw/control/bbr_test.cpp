@@ -68,4 +68,36 @@ TEST_CASE("two and eight flows of Reno or CUBIC share a line, and two of BBR", "
   require_use<BbrControl>(2, 0.95);
 }
 
+// Until then those that began late take the queue that they found for the round trip.
+TEST_CASE("eight flows of BBR share a line once they have measured the idle round trip together",
+          "[transport]") {
+  for (const std::size_t room : {20U, 40U, 320U}) {
+    TcpQueue<BbrControl>::Setup setup = setup_of<BbrControl>(8);
+    setup.room = room;
+    TcpQueue<BbrControl> queue(setup);
+    queue.run(4_s);
+    REQUIRE(queue.sender(7).least_rtt() > 50_ms);
+    queue.run(30_s);
+    queue.restart();
+    queue.run(60_s);
+    INFO(room << " packets: " << queue.utilisation() << ", Jain " << queue.fairness());
+    REQUIRE(queue.sender(7).least_rtt() < 44_ms);
+    REQUIRE(queue.utilisation() > 0.97);
+    REQUIRE(queue.fairness() > 0.95);
+  }
+}
+
+TEST_CASE("BBR keeps the rate of a flow that has one packet under way at a time", "[transport]") {
+  const BbrSettings settings = BbrControl::settings(BbrProfile(), kBbrPort);
+  Bbr flow(settings);
+  for (std::uint64_t packet = 1; packet <= 100; ++packet) {
+    flow.on_ack({.now = milliseconds(50) * static_cast<std::int64_t>(packet),
+                 .rtt = 40_ms,
+                 .acked = packet * 1538,
+                 .next = packet * 1538,
+                 .size = kBbrPort.packet});
+    REQUIRE(flow.bandwidth() == Approx(1538.0 / (40_ms).real_picoseconds()));
+  }
+}
+
 }  // namespace trainyard

@@ -174,5 +174,26 @@ TEST_CASE("the file of samples has queues and rates in order of time", "[traffic
           "3,rate,host 0,switch,3,,,100,25\n");
 }
 
+TEST_CASE("samples have windows and round trips where a connection has them", "[traffic]") {
+  RateSample rate{.time = 1_us,
+                  .connection = ConnectionId(3),
+                  .source = three().topology.link(LinkId(0)).source,
+                  .target = three().topology.link(LinkId(0)).target,
+                  .limit = gigabits_per_second(100),
+                  .sent = gigabits_per_second(25),
+                  .window_packets = 12.5};
+  const QueueSample queue{.time = 2_us, .link = LinkId(1), .bytes = 4174_B, .is_paused = false};
+  const std::string header =
+      "time_us,kind,from,to,connection,queue_bytes,paused,limit_gbit_per_s,sent_gbit_per_s,"
+      "window_packets";
+  REQUIRE(samples_csv(three().topology, {.queues = {queue}, .rates = {rate}}) ==
+          header +
+              "\n1,rate,host 0,switch,3,,,100,25,12.5\n"
+              "2,queue,switch,host 0,,4174,false,,,\n");
+  rate.smoothed_rtt = 40_us;
+  REQUIRE(samples_csv(three().topology, {.queues = {}, .rates = {rate}}) ==
+          header + ",smoothed_rtt_us\n1,rate,host 0,switch,3,,,100,25,12.5,40\n");
+}
+
 }  // namespace
 }  // namespace trainyard
