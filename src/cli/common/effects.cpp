@@ -359,7 +359,14 @@ Document with_effects(const OptionReader& reader, Document document,
     log_warnings(log, notes);
   }
   document.notes.insert(document.notes.end(), notes.begin(), notes.end());
+  keep_result(reader, document);
   return document;
+}
+
+void keep_result(const OptionReader& reader, const Document& document) {
+  if (KeptResult* const kept = reader.kept()) {
+    kept->rendered = [document](Format format) { return render(document, format); };
+  }
 }
 
 }  // namespace trainyard

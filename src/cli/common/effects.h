@@ -33,10 +33,14 @@ struct RunCounts {
 
 // Returns the document with one note on all things given that did not change it, as far as
 // --effects asks for that; CSV, which has no notes, has that of `on` as a warning. Commands render
-// what this returns. In a run that is looked at, it hands the result to the one who looks. Without
-// `counts`, the run is too large for `auto` to add others.
+// what this returns. In a run that is looked at, it hands the result to the one who looks, and where
+// the reader keeps results, it keeps the document. Without `counts`, the run is too large for `auto`
+// to add others.
 [[nodiscard]] Document with_effects(const OptionReader& reader, Document document,
                                     const std::optional<RunCounts>& counts = std::nullopt);
+
+// Keeps the document where the reader keeps results (options.h): for commands without effects.
+void keep_result(const OptionReader& reader, const Document& document);
 
 // Returns the things given beside arguments, each as it is written: "--set server.nics=4". Left out
 // are where results go, and what never changes one. `reader` is that of a run.

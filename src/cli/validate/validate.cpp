@@ -26,6 +26,7 @@
 #include "calibration/predict/validation.h"
 #include "calibration/training/training_budgets.h"
 #include "cli/common/common.h"
+#include "cli/common/effects.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/validate/validate_training.h"
@@ -303,6 +304,7 @@ int run_training(const OptionReader& reader, const Request& request,
     write_file(step_intervals_file(), schema_line("step-intervals", step_intervals_file()) +
                                           report.intervals.value().to_yaml());
   }
+  keep_result(reader, document_of(report));
   write_output(request.output, render(report, request.format), out);
   return report.exceeded.empty() ? 0 : 1;
 }
@@ -338,6 +340,7 @@ int run_validate(const OptionReader& reader, std::ostream& out) {
     const Intervals intervals = Intervals::load(intervals_file());
     hold_against_intervals(request, coverage_of(report.validation, intervals), report);
   }
+  keep_result(reader, document_of(report));
   write_output(request.output, render(report, request.format), out);
   for (const std::string& line : report.exceeded) {
     log.warn("budget exceeded: {}", line);
