@@ -14,6 +14,7 @@ packages=(
   nlohmann-json3-dev libpugixml-dev libceres-dev libprotobuf-dev zlib1g-dev libzstd-dev
   libsqlite3-dev catch2 libbenchmark-dev
   libjs-d3 python3-yaml python3-jsonschema
+  pybind11-dev python3-dev python3-venv
   iproute2 iperf3 procps
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)
