@@ -30,7 +30,7 @@ struct Untested {
 };
 constexpr std::array<Untested, 2> kUntested = {{
     {"src/cli/mpi_main.cpp", "tests/cli/mpi_start_test.cpp runs it as a program."},
-    {"src/cli/main.cpp", "The table of contents; tests/golden runs it as a program."},
+    {"src/program/main.cpp", "One call; tests/golden runs it as a program."},
 }};
 
 constexpr std::size_t kMaxLines = 500;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulator.h"
 
+#include "sim/run_host.h"
+
 namespace trainyard {
 
 namespace {
@@ -9,6 +11,9 @@ namespace {
 // The largest honest burst known is an all-to-all of 16,384 ranks that starts at one instant
 // (2.7e8).
 constexpr std::uint64_t kMaxEventsAtOneTime = 4'000'000'000;
+
+// Whoever waits may end a run between two events, every so many: a few milliseconds.
+constexpr std::uint64_t kEventsBetweenLooks = 65'536;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0xff51afd7ed558ccd;
@@ -31,6 +36,9 @@ void Simulator::run_until(SimTime limit) {
     fingerprint_ = mix(mix(fingerprint_, static_cast<std::uint64_t>(now_.picoseconds())),
                        event->token ^ (std::uint64_t{event->handler->handler_id()} << 40));
     event->handler->on_event(event->token);
+    if (processed_ % kEventsBetweenLooks == 0) [[unlikely]] {
+      end_if_cancelled();
+    }
   }
 }
 

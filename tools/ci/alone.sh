@@ -63,4 +63,4 @@ files_to_compile() {
 files_to_compile | xargs -r -P "$(nproc)" -I FILE bash -c '
   printf "#include \"%s\"\n" "${0#*/}" |
     "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror \
-      -Isrc -Itests -Itools -isystem /usr/include/eigen3 -x c++ - || { echo "$0: does not compile alone" >&2; exit 255; }' FILE
+      -Isrc -Isrc/api -Itests -Itools -isystem /usr/include/eigen3 -x c++ - || { echo "$0: does not compile alone" >&2; exit 255; }' FILE

@@ -17,6 +17,7 @@ packages=(
   libsqlite3-dev libcpp-httplib-dev pkg-config catch2 libbenchmark-dev
   libjs-d3 python3-yaml python3-jsonschema
   dpkg-dev file mandoc
+  pybind11-dev python3-dev python3-venv
   iproute2 iperf3 procps
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)

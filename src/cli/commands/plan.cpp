@@ -9,6 +9,7 @@
 #include "cli/commands/plan_request.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/html_output.h"
 #include "cli/common/options.h"
 #include "nccl/machine/job_nodes.h"
 #include "nccl/tuning/choice.h"
@@ -106,14 +107,16 @@ int run_plan(const OptionReader& reader, std::ostream& out) {
     write_file(*request.graph_output,
                nccl::write_graph_xml(made.communicator.graphs[kind], made.names));
   }
-  const std::string text =
-      request.format == "info"
-          ? render_plan_info(report)
-          : render(with_effects(reader, document_of(report),
-                                RunCounts{.gpus = static_cast<std::size_t>(made.communicator.ranks),
-                                          .communicators = 1}),
-                   *parse_format(request.format));
-  write_output(request.output, text, out);
+  if (request.format == "info") {
+    write_output(request.output, render_plan_info(report), out);
+    return 0;
+  }
+  const Document document =
+      with_effects(reader, document_of(report),
+                   RunCounts{.gpus = static_cast<std::size_t>(made.communicator.ranks),
+                             .communicators = 1});
+  keep_result(reader.kept(), document);
+  write_output(request.output, render(document, *parse_format(request.format)), out);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/html_output.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -77,9 +78,10 @@ std::string written(const std::string& form, const Cluster& cluster, const Optio
     return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), cluster.catalogue));
   }
   Document document = document_of(cluster);
-  if (form == "json") {
+  if (form == "json" || reader.kept() != nullptr) {
     document.add_detail("graph", graph_json(cluster.topology));
   }
+  keep_result(reader.kept(), document);
   return render(document, *parse_format(form));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common/common.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -14,25 +16,45 @@
 #include "report/formats/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
+#include "sim/run_host.h"
 #include "sim/text_file.h"
 #include "sim/yaml_names.h"
 
 namespace trainyard {
+namespace {
 
-// Beside the program: PREFIX/share/trainyard/configs when installed in PREFIX/bin, the source tree
-// when built in build/PRESET/bin.
+// The file that this function was loaded from: the shared library, or else the program.
+std::filesystem::path own_file() {
+  Dl_info info{};
+  link_map* map = nullptr;
+  static const char kOwn = '\0';
+  // NOLINTNEXTLINE(*-reinterpret-cast): that is how dladdr1() hands it out.
+  void** const found = reinterpret_cast<void**>(&map);
+  // The name of the program is empty there, or how it was called.
+  if (dladdr1(&kOwn, &info, found, RTLD_DL_LINKMAP) != 0 && map->l_name[0] != '\0') {
+    return std::filesystem::canonical(map->l_name);
+  }
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+}  // namespace
+
+// Beside the program or the library: PREFIX/share/trainyard/configs when installed in PREFIX/bin,
+// PREFIX/lib or a folder of it, the source tree when built in build/PRESET/bin or lib, and the same
+// folder in a Python package.
 std::filesystem::path configs_folder() {
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  for (const char* relative : {"../share/trainyard/configs", "../../../configs"}) {
-    const std::filesystem::path folder = program.parent_path() / relative;
-    if (std::filesystem::is_directory(folder)) {
+  const std::filesystem::path file = own_file();
+  for (const char* relative : {"../share/trainyard/configs", "../../share/trainyard/configs",
+                               "configs", "../../../configs"}) {
+    const std::filesystem::path folder = file.parent_path() / relative;
+    if (std::filesystem::is_directory(folder / "clusters")) {
       return folder.lexically_normal();
     }
   }
   throw ConfigError(
       fmt::format("{}: the configs folder is neither in ../share/trainyard nor in the source tree; "
                   "install with cmake --install",
-                  program.string()));
+                  file.string()));
 }
 
 std::filesystem::path find_config(std::string_view kind, std::string_view name_or_file) {
@@ -116,6 +138,7 @@ void run_tasks(std::size_t count, unsigned threads, std::string_view what,
   const auto work = [&] {
     for (std::size_t index = next++; index < count; index = next++) {
       try {
+        end_if_cancelled();
         task(index);
       } catch (...) {
         failures[index] = std::current_exception();
@@ -126,7 +149,10 @@ void run_tasks(std::size_t count, unsigned threads, std::string_view what,
   {
     std::vector<std::jthread> helpers;
     for (unsigned helper = 1; helper < std::min<std::size_t>(threads, count); ++helper) {
-      helpers.emplace_back(work);
+      helpers.emplace_back([&, host = run_host()] {
+        const HostScope scope(host);
+        work();
+      });
     }
     work();
   }

@@ -51,9 +51,16 @@ void write_html(const HtmlTarget& target, const HtmlReport& report) {
 ResultTarget result_target(const OptionReader& reader) {
   ResultTarget target{.format = output_format(reader),
                       .output = output_file(reader, "output"),
-                      .report = html_target(reader)};
+                      .report = html_target(reader),
+                      .kept = reader.kept()};
   check_distinct_files({{"output", target.output}, {"report", reader.text("report")}});
   return target;
+}
+
+void keep_result(KeptResult* kept, const Document& document) {
+  if (kept != nullptr) {
+    kept->rendered = [document](Format format) { return render(document, format); };
+  }
 }
 
 void write_result(const ResultTarget& target, const Document& document, std::ostream& out,
@@ -61,6 +68,7 @@ void write_result(const ResultTarget& target, const Document& document, std::ost
   if (target.report) {
     write_html(*target.report, make_page ? make_page() : html_page(document));
   }
+  keep_result(target.kept, document);
   write_output(target.output, render(document, target.format), out);
 }
 

@@ -31,13 +31,18 @@ struct ResultTarget {
   Format format = Format::Table;
   std::optional<std::string> output = {};  // Nothing: to standard output.
   std::optional<HtmlTarget> report = {};
+  KeptResult* kept = nullptr;  // That of the reader (options.h).
 };
 
 // Returns the target of output_options(). Refuses as html_target() does, and one file for both.
 [[nodiscard]] ResultTarget result_target(const OptionReader& reader);
 
-// Writes the page, if one is wanted, and the text. `make_page` where the page has more than the
-// document.
+// Keeps the document for whoever renders it in other forms, if anybody does: for commands that write
+// their results themselves.
+void keep_result(KeptResult* kept, const Document& document);
+
+// Writes the page, if one is wanted, and the text, and keeps the document where the target says.
+// `make_page` where the page has more than the document.
 void write_result(const ResultTarget& target, const Document& document, std::ostream& out,
                   const std::function<HtmlReport()>& make_page = {});
 

@@ -2,13 +2,16 @@
 #include "cli/common/log.h"
 
 #include <spdlog/formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "cli/common/program_end.h"
+#include "sim/run_host.h"
 
 namespace trainyard {
 namespace {
@@ -27,6 +30,29 @@ class LineFormatter final : public spdlog::formatter {
   }
 };
 
+// Hands lines to the host of a run, without the name of the program.
+class HostSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit HostSink(RunHost& host) : host_(host) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    host_.log(one_line(fmt::format("{}: {}", to_string_view(message.level), message.payload)));
+  }
+  void flush_() override {}
+
+  RunHost& host_;
+};
+
+spdlog::sink_ptr make_sink() {
+  if (RunHost* const host = run_host()) {
+    return std::make_shared<HostSink>(*host);
+  }
+  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  sink->set_formatter(std::make_unique<LineFormatter>());
+  return sink;
+}
+
 }  // namespace
 
 Options log_options() {
@@ -41,9 +67,8 @@ spdlog::logger make_logger(const OptionReader& reader) {
   constexpr std::array kLevels{spdlog::level::warn, spdlog::level::off, spdlog::level::info,
                                spdlog::level::debug};
   const std::size_t index = reader.choice("log-level");
-  spdlog::logger logger("trainyard", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  spdlog::logger logger("trainyard", make_sink());
   logger.set_level(kLevels.at(index));
-  logger.set_formatter(std::make_unique<LineFormatter>());
   return logger;
 }
 

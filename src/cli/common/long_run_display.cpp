@@ -28,7 +28,10 @@ void show_on_line(std::string_view text) {
   static_cast<void>(std::fputs(fmt::format("\r\x1b[K{}", text).c_str(), stderr));
 }
 
-bool take_line() {
+bool take_line(RunHost* host) {
+  if (host != nullptr) {
+    return host->take_display();
+  }
   return isatty(STDERR_FILENO) == 1 && !is_line_taken().exchange(true);
 }
 
@@ -50,7 +53,7 @@ std::string so_far(std::string_view what, std::size_t done, std::size_t count, d
 }
 
 LongRunDisplay::LongRunDisplay(Text text, spdlog::logger* log)
-    : text_(std::move(text)), log_(log), has_line_(take_line()) {
+    : text_(std::move(text)), log_(log), host_(run_host()), has_line_(take_line(host_)) {
   if (has_line_ || log_ != nullptr) {
     watcher_ = std::thread([this] { watch(); });
   }
@@ -69,10 +72,12 @@ LongRunDisplay::~LongRunDisplay() {
     ended_.notify_one();
     watcher_.join();
   }
-  if (is_drawn_) {
-    show_on_line("");
-  }
-  if (has_line_) {
+  if (has_line_ && host_ != nullptr) {
+    host_->give_display_back();
+  } else if (has_line_) {
+    if (is_drawn_) {
+      show_on_line("");
+    }
     is_line_taken() = false;
   }
 }
@@ -83,6 +88,9 @@ void LongRunDisplay::watch() {
     const Clock::time_point now = Clock::now();
     const std::chrono::duration<double> elapsed = now - start_;
     const std::optional<std::string> text = text_(elapsed.count());
+    if (text && host_ != nullptr && has_line_) {
+      host_->show_progress(*text);
+    }
     if (text && elapsed > kSilence) {
       show(now, *text);
     }
@@ -96,7 +104,7 @@ void LongRunDisplay::show(Clock::time_point now, const std::string& text) {
     log_->info(text);
     last_line_ = now;
   }
-  if (has_line_) {
+  if (has_line_ && host_ == nullptr) {
     show_on_line(text);
     is_drawn_ = true;
   }

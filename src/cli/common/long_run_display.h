@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says that a long run goes on, and how far it is: on a terminal a line that is written over, with
-// --log-level info a line every ten seconds, both on standard error and only after two seconds.
+// --log-level info a line every ten seconds, both on standard error and only after two seconds. A
+// host of the run (sim/run_host.h) gets what the terminal would show, at once.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "collectives/run/run.h"
+#include "sim/run_host.h"
 
 namespace trainyard {
 
@@ -47,7 +49,8 @@ class LongRunDisplay {
 
   Text text_;
   spdlog::logger* log_;
-  bool has_line_;  // On a terminal, where no display around this one has it.
+  RunHost* host_;  // The terminal is not used where there is one.
+  bool has_line_;  // On a terminal or of the host, where no display around this one has it.
   bool is_drawn_ = false;
   Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> last_line_;

@@ -231,7 +231,8 @@ bool holds(const OptionReader& reader, std::string_view condition) {
       fmt::format("--{}: expected with {}, found alone", option, alternatives(names)));
 }
 
-int run_part(const Command& command, std::span<const std::string> arguments, std::ostream& out) {
+int run_part(const Command& command, std::span<const std::string> arguments, std::ostream& out,
+             KeptResult* kept) {
   std::vector<std::string> names;
   for (const Command& part : command.parts) {
     names.push_back(part_name(part));
@@ -246,7 +247,7 @@ int run_part(const Command& command, std::span<const std::string> arguments, std
   }
   for (const Command& part : command.parts) {
     if (arguments[0] == part_name(part)) {
-      return run_command(part, arguments.subspan(1), out);
+      return run_command(part, arguments.subspan(1), out, kept);
     }
   }
   fail_value(command.name, alternatives(names), arguments[0], names);
@@ -349,14 +350,18 @@ std::string help_of(const Command& command) {
   return std::move(text).str();
 }
 
-int run_command(const Command& command, std::span<const std::string> arguments, std::ostream& out) {
+int run_command(const Command& command, std::span<const std::string> arguments, std::ostream& out,
+                KeptResult* kept) {
   if (!command.parts.empty()) {
-    return run_part(command, arguments, out);
+    return run_part(command, arguments, out, kept);
   }
   OptionReader reader = parse_options(command, arguments);
   if (reader.given(kHelp.name)) {
     out << help_of(command);
     return 0;
+  }
+  if (kept != nullptr) {
+    reader.keep_in(*kept);
   }
   assume_runtime(reader);
   reader.forget_reads();

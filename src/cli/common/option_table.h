@@ -12,6 +12,7 @@
 
 namespace trainyard {
 
+struct KeptResult;
 class OptionReader;
 
 enum class Role {
@@ -104,7 +105,9 @@ void check_rules(const OptionReader& reader);
 [[nodiscard]] std::string help_of(const Command& command);
 
 // Parses, and runs the command or prints its help. Returns the exit status. Throws ConfigError.
-int run_command(const Command& command, std::span<const std::string> arguments, std::ostream& out);
+// With `kept`, the result stays there (options.h).
+int run_command(const Command& command, std::span<const std::string> arguments, std::ostream& out,
+                KeptResult* kept = nullptr);
 
 // The lines of the commands in the help of the program, in the order of the rows.
 [[nodiscard]] std::string list_commands(std::span<const Command> commands);

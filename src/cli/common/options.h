@@ -34,6 +34,11 @@ namespace trainyard {
 // The given values, by option name; an option without a value has an empty one.
 using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+// The result of a command, which may come in any form: what --format FORM prints.
+struct KeptResult {
+  std::function<std::string(Format)> rendered = {};  // Empty: the command has no forms.
+};
+
 // The values of the options of a command, each checked as it is read; nothing where an option is
 // absent.
 class OptionReader {
@@ -69,6 +74,10 @@ class OptionReader {
   // Takes a value for an option that is absent, and why.
   void assume(std::string_view name, std::string value, std::string reason);
   [[nodiscard]] std::string* observed() const { return observed_; }
+  // Where the command keeps its result for whoever renders it once more, in each form; nothing:
+  // nobody does.
+  void keep_in(KeptResult& kept) { kept_ = &kept; }
+  [[nodiscard]] KeptResult* kept() const { return kept_; }
   // The processes that run the command together (team.h); nothing: this one alone.
   void join(PacketTeam& team) { team_ = &team; }
   [[nodiscard]] PacketTeam* team() const { return team_; }
@@ -82,6 +91,7 @@ class OptionReader {
   mutable std::set<std::string, std::less<>> reads_ = {};
   std::string* observed_ = nullptr;
   PacketTeam* team_ = nullptr;
+  KeptResult* kept_ = nullptr;
 };
 
 // "a,b,c" into its parts, empty ones included.

@@ -118,19 +118,28 @@ void print_error(std::string_view text) {
   static_cast<void>(std::fputs(line.c_str(), stderr));
 }
 
-int end_with(std::exception_ptr thrown) {
+std::optional<std::string> user_mistake(std::exception_ptr thrown) {
   try {
     std::rethrow_exception(std::move(thrown));
   } catch (const ConfigError& error) {
-    print_error(error.what());
-    return kInputIsWrong;
+    return error.what();
   } catch (const std::filesystem::filesystem_error& error) {
-    print_error(fmt::format("{}: expected a path that can be used, found: {}",
-                            in_quotes(error.path1().string()), error.code().message()));
-    return kInputIsWrong;
+    return fmt::format("{}: expected a path that can be used, found: {}",
+                       in_quotes(error.path1().string()), error.code().message());
   } catch (const std::system_error& error) {
-    print_error(fmt::format("expected the system to do its part, found: {}", error.what()));
-    return kInputIsWrong;
+    return fmt::format("expected the system to do its part, found: {}", error.what());
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+int end_with(std::exception_ptr thrown) {
+  try {
+    if (const std::optional<std::string> line = user_mistake(thrown)) {
+      print_error(*line);
+      return kInputIsWrong;
+    }
+    std::rethrow_exception(std::move(thrown));
   } catch (const std::bad_alloc&) {
     write_error(kNoMemory);
     return kInputIsWrong;

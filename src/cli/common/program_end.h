@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,10 @@ void explain_crashes();
 
 // Writes "trainyard: TEXT" as one line on standard error, as far as that can be written.
 void print_error(std::string_view text);
+
+// Returns the line for the user where the input or the machine is the reason, but for a lack of
+// memory; nothing for a mistake of ours.
+[[nodiscard]] std::optional<std::string> user_mistake(std::exception_ptr thrown);
 
 // Prints what was thrown and returns the exit status: 2 where the input or the machine is the
 // reason, 3 where it is a mistake of ours.

@@ -270,7 +270,8 @@ SweepPlan plan_of(const OptionReader& reader) {
 }
 
 // `read` gives the options of this process, or throws.
-int run_with(SweepTeam& team, const std::function<OptionReader()>& read, std::ostream& out) {
+int run_with(SweepTeam& team, const std::function<OptionReader()>& read, std::ostream& out,
+             KeptResult* kept = nullptr) {
   std::optional<SweepPlan> plan;
   std::optional<std::string> complaint;
   try {
@@ -306,6 +307,9 @@ int run_with(SweepTeam& team, const std::function<OptionReader()>& read, std::os
   if (request.report) {
     write_html(*request.report, sweep_html(spec, table, first_cluster(spec)));
   }
+  if (kept != nullptr) {
+    kept->rendered = [table](Format format) { return render(table, format); };
+  }
   write_output(request.output, render(table, request.format), out);
   if (request.output) {
     remove_journals(*request.output);
@@ -319,7 +323,7 @@ int run_with(SweepTeam& team, const std::function<OptionReader()>& read, std::os
 int run_alone(const OptionReader& reader, std::ostream& out) {
   LoneTeam team;
   return run_with(
-      team, [&] { return reader; }, out);
+      team, [&] { return reader; }, out, reader.kept());
 }
 
 }  // namespace

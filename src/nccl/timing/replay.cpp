@@ -5,6 +5,7 @@
 
 #include "nccl/timing/replay_core.h"
 #include "sim/event_queue.h"
+#include "sim/run_host.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -27,8 +28,13 @@ SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
   OwnQueue queue;
   ReplayCore<OwnQueue> core(queue, network, lanes, max_units, watch);
   core.start();
+  std::uint64_t handled = 0;
   while (const std::optional<Event> event = queue.events.pop(SimTime::max())) {
     core.handle(event->token, event->time.picoseconds());
+    constexpr std::uint64_t kEventsBetweenLooks = 65'536;  // A few milliseconds.
+    if (++handled % kEventsBetweenLooks == 0) [[unlikely]] {
+      end_if_cancelled();
+    }
   }
   return core.end();
 }

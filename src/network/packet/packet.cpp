@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/config_error.h"
+#include "sim/run_host.h"
 #include "topology/routing/fabric_router.h"
 
 namespace trainyard {
@@ -314,6 +315,7 @@ void PacketNetwork::on_event(std::uint64_t token) {
   wake_time_ = SimTime::max();
   while (engine_.next_border() <= simulator_.now().picoseconds()) {
     engine_.run_window(completions_);
+    end_if_cancelled();  // Windows of a large fabric take long, and nothing is half done here.
   }
   for (const PacketEngine::Completion& completion : completions_) {
     simulator_.schedule_at(SimTime(completion.time), *completion.done, completion.token);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the command that is named and runs it; the only place that catches.
+#include "cli/program.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -10,17 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "api/trainyard/version.h"
 #include "cli/common/commands.h"
 #include "cli/common/program_end.h"
 #include "cli/mpi_start.h"
 #include "cli/shell/shell.h"
-#include "sim/config.h"
+#include "sim/config_error.h"
 #include "sim/printable.h"
 
 namespace trainyard {
 namespace {
-
-constexpr std::string_view kVersion = "trainyard 0.1.0";
 
 constexpr std::string_view kIntroduction =
     "Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.\n";
@@ -32,23 +32,32 @@ Every command has --help. Try first:
 Manual pages: trainyard --man [COMMAND]. Completion: trainyard --completion bash|zsh|fish.
 )";
 
-int run(std::span<const std::string> arguments) {
+// A result that nobody received, as on a full disk, must not look like success.
+void require_written(std::ostream& out) {
+  if (!out.flush()) {
+    throw ConfigError("standard output: cannot be written");
+  }
+}
+
+}  // namespace
+
+int run_words(std::span<const std::string> arguments, std::ostream& out, KeptResult* kept) {
   const std::vector<Command> commands = all_commands();
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "help") {
-    std::cout << kIntroduction << list_commands(commands) << kAdvice;
+    out << kIntroduction << list_commands(commands) << kAdvice;
     return 0;
   }
   if (arguments[0] == "--version") {
-    std::cout << kVersion << '\n';
+    out << "trainyard " TRAINYARD_VERSION_TEXT "\n";
     return 0;
   }
-  if (answer_shell(commands, kVersion, arguments, std::cout)) {
+  if (answer_shell(commands, "trainyard " TRAINYARD_VERSION_TEXT, arguments, out)) {
     return 0;
   }
   std::vector<std::string> names;
   for (const Command& command : commands) {
     if (arguments[0] == command.name) {
-      return run_command(command, arguments.subspan(1), std::cout);
+      return run_command(command, arguments.subspan(1), out, kept);
     }
     names.emplace_back(command.name);
   }
@@ -58,27 +67,19 @@ int run(std::span<const std::string> arguments) {
                                 did_you_mean(arguments[0], names, "; see trainyard --help")));
 }
 
-// A result that nobody received, as on a full disk, must not look like success.
-void require_written(std::ostream& out) {
-  if (!out.flush()) {
-    throw ConfigError("standard output: cannot be written");
-  }
-}
-
-}  // namespace
-}  // namespace trainyard
-
-int main(int argc, char** argv) {
-  trainyard::keep_standard_streams();
-  trainyard::explain_crashes();
+int run_process(int argc, char** argv) {
+  keep_standard_streams();
+  explain_crashes();
   try {
-    if (trainyard::is_one_of_several()) {
-      trainyard::become_team_member(argv);
+    if (is_one_of_several()) {
+      become_team_member(argv);
     }
-    const int status = trainyard::run(std::vector<std::string>(argv + 1, argv + argc));
-    trainyard::require_written(std::cout);
+    const int status = run_words(std::vector<std::string>(argv + 1, argv + argc), std::cout);
+    require_written(std::cout);
     return status;
   } catch (...) {
-    return trainyard::end_with(std::current_exception());
+    return end_with(std::current_exception());
   }
 }
+
+}  // namespace trainyard

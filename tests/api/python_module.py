@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python module against the command line: tests/api/python_module_test.cpp runs this.
+
+    PYTHONPATH=build/release/python python3 tests/api/python_module.py PROGRAM RUNS [TEST...]
+"""
+
+import concurrent.futures
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import trainyard
+
+PROGRAM = ""
+RUNS = 0
+
+
+def printed(words):
+    """What the program prints."""
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True).stdout
+
+
+def drawn(seed):
+    """A command with its arguments and options, by a seed."""
+    draw = random.Random(seed)
+    cluster = draw.choice(["dgx-h100", "dgx-a100", "hgx-h100-clos"])
+    options = {"cluster": cluster, "nodes": draw.randint(2, 4)}
+    kind = draw.choice(["collective", "plain", "step", "transfer", "cost"])
+    if kind in ("collective", "plain"):
+        size = 2 ** draw.randint(10, 26)
+        operation = draw.choice(["all_reduce", "all_gather", "reduce_scatter", "broadcast"])
+        options |= {"minbytes": size, "maxbytes": size, "effects": "off"}
+        if kind == "plain":
+            options |= {"runtime": "plain", "algo": ["ring"], "fingerprint": True,
+                        "fidelity": draw.choice(["flow", "analytical"])}
+        return "collective", [operation], options
+    if kind == "transfer":
+        return "transfer", [], options | {"from_": f"server0/gpu{draw.randint(0, 7)}",
+                                          "to": f"server1/gpu{draw.randint(0, 7)}"}
+    return kind, [], options | {"model": draw.choice(["llama-3-8b", "gpt2", "mixtral-8x7b"]),
+                                "set": {"batch.global": 64 * options["nodes"]}}
+
+
+def words_of(command, arguments, options):
+    """The same as a command line, spelt out by hand."""
+    words = [command, *arguments, "--format", "json"]
+    for key, value in options.items():
+        name = "--" + key.strip("_").replace("_", "-")
+        if value is True:
+            words.append(name)
+        elif isinstance(value, dict):
+            for path, each in value.items():
+                words += [name, f"{path}={each}"]
+        else:
+            words += [name, ",".join(value) if isinstance(value, list) else str(value)]
+    return words
+
+
+class Module(unittest.TestCase):
+    def test_figures_are_those_of_the_command_line(self):
+        compared = 0
+        for seed in range(RUNS):
+            command, arguments, options = drawn(seed)
+            words = words_of(command, arguments, options)
+            with self.subTest(" ".join(words)):
+                try:
+                    expected = json.loads(printed(words))
+                except subprocess.CalledProcessError as error:
+                    with self.assertRaises(trainyard.Error) as raised:
+                        trainyard.call(command, *arguments, **options)
+                    self.assertEqual(error.stderr, f"trainyard: {raised.exception}\n")
+                    continue
+                self.assertEqual(trainyard.call(command, *arguments, **options), expected)
+                compared += 1
+        self.assertGreaterEqual(compared, RUNS * 3 // 4)
+        print(f"{compared} of {RUNS} runs compared, the others refused alike")
+
+    def test_a_cluster_has_the_commands_as_methods(self):
+        cluster = trainyard.Cluster("dgx-h100", nodes=2, set={"server.nics": 4})
+        result = cluster.collective("all_reduce", minbytes="64M", maxbytes="64M")
+        words = ["--cluster", "dgx-h100", "--nodes", "2", "--set", "server.nics=4", "-b", "64M",
+                 "-e", "64M"]
+        self.assertEqual(result.text, printed(["collective", "all_reduce", *words]))
+        self.assertEqual(result.csv(), printed(["collective", "all_reduce", *words, "--format",
+                                                "csv"]))
+        self.assertEqual(result.rows()[0]["size_bytes"], 64 << 20)
+        self.assertEqual(result.rows("volumes"), result["volumes"])
+        step = cluster.step(model="llama-3-8b", set={"batch.sequence": 2048})
+        self.assertEqual(step["step_time_s"],
+                         json.loads(printed(["step", "--cluster", "dgx-h100", "--nodes", "2",
+                                             "--set", "server.nics=4", "--set",
+                                             "batch.sequence=2048", "--model", "llama-3-8b",
+                                             "--format", "json"]))["step_time_s"])
+        self.assertEqual(cluster.step("llama-3-8b")["workload"], "llama-3-8b")
+
+    def test_errors_have_a_place_and_warnings_are_warnings(self):
+        with self.assertRaises(trainyard.Error) as raised:
+            trainyard.topology(cluster="dgx-h100", nodes=0)
+        self.assertEqual(raised.exception.place, "--nodes")
+        self.assertTrue(str(raised.exception).startswith("--nodes: expected a whole number"))
+        with self.assertRaisesRegex(trainyard.Error, "unknown option \"--node=2\"; did you mean"):
+            trainyard.topology(cluster="dgx-h100", node=2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            trainyard.topology(cluster="dgx-h100", set={"server.nics": 4})
+        self.assertTrue(any(issubclass(each.category, trainyard.Warning) for each in caught))
+
+    def test_a_sweep_is_a_dictionary_or_a_file(self):
+        spec = {"title": "servers", "command": "collective",
+                "options": {"operation": "all_reduce", "cluster": "dgx-h100", "minbytes": "1M",
+                            "maxbytes": "1M"},
+                "vary": {"nodes": [1, 2]}}
+        swept = trainyard.sweep(spec, threads=2)
+        for row, nodes in zip(swept.rows(), (1, 2), strict=True):
+            alone = trainyard.collective("all_reduce", cluster="dgx-h100", nodes=nodes,
+                                         minbytes="1M", maxbytes="1M")
+            self.assertEqual(row["nodes"], nodes)
+            self.assertEqual(row["time_us"], alone.rows()[0]["time_us"])
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "servers.yaml")
+            with open(file, "w", encoding="utf-8") as out:
+                json.dump(spec, out)
+            self.assertEqual(trainyard.sweep(file), swept)
+            self.assertEqual(swept.csv(), printed(["sweep", file, "--format", "csv"]))
+        with self.assertRaises(trainyard.Error):
+            trainyard.sweep({"command": "none"})
+
+    def test_ctrl_c_ends_a_run_and_others_go_on_meanwhile(self):
+        long_run = {"cluster": "dgx-h100", "nodes": 16, "runtime": "plain", "fidelity": "packet",
+                    "algo": "pairwise", "minbytes": "1G", "maxbytes": "1G", "threads": 1}
+        lines = []
+        counted = 0
+        began = time.monotonic()
+
+        def interrupt(line):
+            nonlocal counted
+            lines.append(line)
+            for _ in range(1000):
+                counted += 1
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with self.assertRaises(KeyboardInterrupt):
+            trainyard.collective("alltoall", progress=interrupt, **long_run)
+        self.assertTrue(lines[0].startswith("collective: "))
+        self.assertLess(time.monotonic() - began, 100)
+        # What the callback raises ends the run as well.
+        with self.assertRaises(ZeroDivisionError):
+            trainyard.collective("alltoall", progress=lambda line: 1 / 0, **long_run)
+
+    def test_threads_run_side_by_side(self):
+        def time_us(nodes):
+            return trainyard.collective("all_reduce", cluster="dgx-h100", nodes=nodes,
+                                        minbytes="1M", maxbytes="1M")["rows"][0]["time_us"]
+
+        nodes = [1, 2, 3, 4] * 4
+        alone = [time_us(each) for each in nodes]
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            self.assertEqual(list(threads.map(time_us, nodes)), alone)
+        self.assertEqual(threading.active_count(), 1)
+
+    def test_functions_are_those_of_the_tables(self):
+        for name in trainyard.commands():
+            python_name = {"import": "import_"}.get(name, name.replace(" ", "_"))
+            self.assertEqual(getattr(trainyard, python_name).__name__, python_name)
+        self.assertIn("minbytes: ", trainyard.collective.__doc__)
+        stubs = os.path.join(os.path.dirname(trainyard.__file__), "__init__.pyi")
+        with open(stubs, encoding="utf-8") as text:
+            stubs_text = text.read()
+        compile(stubs_text, stubs, "exec")
+        self.assertIn("def collective(*arguments: _Plain, progress: _Progress = ...", stubs_text)
+        version = printed(["--version"]).split()[1]
+        self.assertEqual(trainyard.__version__, version)
+
+    def test_frames_and_figures(self):
+        result = trainyard.collective("all_reduce", cluster="dgx-h100", minbytes="1M",
+                                      maxbytes="64M")
+        try:
+            frame = result.frame()
+            self.assertEqual(list(frame["size_bytes"]),
+                             [row["size_bytes"] for row in result.rows()])
+        except ImportError:
+            print("no pandas: frame() not tried")
+        try:
+            axes = result.plot().axes[0]
+            self.assertEqual((axes.get_xlabel(), axes.get_ylabel()), ("size bytes", "time us"))
+        except ImportError:
+            print("no matplotlib: plot() not tried")
+
+
+if __name__ == "__main__":
+    PROGRAM, RUNS = sys.argv[1], int(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
