@@ -26,8 +26,8 @@
 //                              after its copy at the sender
 //   a sum                      receiver busy s/sum more in a reduce, of which nobody else reads the
 //                              result, and s/rewrite in others
-// Two ranks are in step, that is within the latency of a message of each other, at the beginning and
-// after both have had long messages of each other at once, and no others since.
+// Two ranks are in step, that is within the latency of a message of each other, at the beginning
+// and after both have had long messages of each other at once, and no other long ones since.
 // Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
 #pragma once
 
