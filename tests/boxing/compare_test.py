@@ -38,6 +38,13 @@ def main(programs):
         assert point[:3] == ["star broadcast", "star-2-broadcast.yaml", str(BYTES)], point
         assert abs(float(point[-1]) / PREDICTED - 1) < 0.01, point
         assert len(compare(programs, "--only", "tree", *runs)) == 2
+        # The one point of the first run is its fifth; the others are off by 1 / 1.25 and 1 / 1.5.
+        fifth = compare(programs, "--fifth", runs[0])
+        assert "test: broadcast, path: tcp, ranks: 2, bytes: 1048576" in fifth[-1], fifth
+        rest = compare(programs, "--profile", ROOT / "configs/mpi/profile.yaml", *runs)
+        row = [cell.strip() for cell in rest[2].strip("|").split("|")]
+        assert row[:2] == ["star broadcast", "2"] and row[2:5] == row[5:], row
+        assert abs(float(row[2]) - 26.7) < 0.3 and abs(float(row[4]) - 33.3) < 0.3, row
     return 0
 
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "calibration/hosts/host_collectives.h"
 #include "calibration/predict/profile_yaml.h"
-#include "collectives/mpi/mpi_run.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/fields.h"
@@ -69,6 +69,18 @@ Values values_of(MpiProfile profile) {
                        : static_cast<double>(std::get<Bandwidth*>(member)->bits_per_second());
   }
   return values;
+}
+
+MpiProfile profile_with(const Values& values, MpiProfile profile) {
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const Member member = kKinds.at(k).member(profile);
+    if (std::holds_alternative<SimTime*>(member)) {
+      *std::get<SimTime*>(member) = picoseconds(std::llround(values.at(k) * 1e12));
+    } else {
+      *std::get<Bandwidth*>(member) = Bandwidth(std::llround(values.at(k)));
+    }
+  }
+  return profile;
 }
 
 bool is_time(std::size_t kind) {
@@ -131,6 +143,10 @@ std::vector<Term> terms_of(const HostRow& row, const MpiProfile& profile) {
   return {};
 }
 
+bool is_fitted_to(const HostRow& row, const MpiProfile& profile) {
+  return row.is_between_hosts() || !terms_of(row, profile).empty();
+}
+
 double time_of(const std::vector<Term>& terms, const Values& values) {
   double seconds = 0.0;
   for (const Term& term : terms) {
@@ -142,31 +158,37 @@ double time_of(const std::vector<Term>& terms, const Values& values) {
 
 class HostModel : public FitModel {
  public:
-  HostModel(const HostSet& set, const std::vector<HostTable>& tables, const MpiProfile& profile) {
-    for (const HostTable& table : tables) {
-      auto& rows = terms_.emplace_back();
-      for (const std::size_t row : table.rows) {
-        rows.push_back(terms_of(set.rows.at(row), profile));
-      }
-    }
-  }
+  // All must outlive it.
+  HostModel(const HostSet& set, const std::vector<HostTable>& tables, const MpiProfile& profile,
+            const HostCollectives& collectives)
+      : set_(set), tables_(tables), profile_(profile), collectives_(collectives) {}
 
   void set_points(std::span<const std::vector<double>> points) override {
-    points_.assign(points.begin(), points.end());
+    points_.clear();
+    for (const std::vector<double>& point : points) {
+      Values& values = points_.emplace_back();
+      std::ranges::transform(point, values.begin(), [](double x) { return std::exp(x); });
+    }
   }
 
   void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
                  std::span<double> times) override {
-    Values values{};
-    std::ranges::transform(points_.at(point), values.begin(), [](double x) { return std::exp(x); });
+    const Values& values = points_.at(point);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      times[i] = std::log(time_of(terms_.at(table).at(rows[i]), values));
+      const std::size_t place = tables_.at(table).rows.at(rows[i]);
+      const HostRow& row = set_.rows.at(place);
+      times[i] = std::log(row.is_between_hosts()
+                              ? collectives_.time(place, profile_with(values, profile_)).seconds()
+                              : time_of(terms_of(row, profile_), values));
     }
   }
 
  private:
-  std::vector<std::vector<std::vector<Term>>> terms_;  // Indexed by table and row.
-  std::vector<std::vector<double>> points_;
+  const HostSet& set_;
+  const std::vector<HostTable>& tables_;
+  const MpiProfile& profile_;
+  const HostCollectives& collectives_;
+  std::vector<Values> points_;
 };
 
 std::vector<FitParameter> parameters_at(const Values& shipped) {
@@ -189,12 +211,11 @@ std::vector<HostTable> tables_of(const HostSet& set, const MpiProfile& profile) 
   std::vector<HostTable> tables;
   for (std::size_t row = 0; row < set.rows.size(); ++row) {
     const HostRow& one = set.rows[row];
-    const std::vector<Term> terms = terms_of(one, profile);
-    if (terms.empty()) {
+    if (!is_fitted_to(one, profile)) {
       continue;
     }
     std::string name = one.test + ", " + one.path;
-    for (const Term& term : terms) {
+    for (const Term& term : terms_of(one, profile)) {
       name += fmt::format(", {}", kKinds.at(term.kind).name);
     }
     auto place = std::ranges::find(tables, name, &HostTable::name);
@@ -269,25 +290,26 @@ std::string document_of(const HostCalibration& made, const std::filesystem::path
 
 // --- Collectives --------------------------------------------------------------------------------
 
-void compare(HostCalibration& made, const Cluster& cluster, const MpiRules& rules,
-             const MpiProfile& shipped, const TaskRunner& run_tasks) {
+void compare(HostCalibration& made, const HostCollectives& collectives, const MpiProfile& shipped,
+             const TaskRunner& run_tasks) {
   ConfigDocument document = ConfigDocument::parse(made.profile, "the fitted profile");
   MpiProfile fitted;
   read_fields(document.root(), fitted, mpi_fields);
   std::size_t crowded = 0;
   std::size_t silent = 0;
-  for (const HostRow& row : made.set.rows) {
-    const std::optional<Operation> operation = parse_operation(row.test);
-    if (!operation) {
-      silent += terms_of(row, shipped).empty() ? 1U : 0U;
+  std::vector<std::size_t> compared;
+  for (std::size_t index = 0; index < made.set.rows.size(); ++index) {
+    const HostRow& row = made.set.rows[index];
+    if (is_fitted_to(row, shipped)) {
       continue;
     }
-    if (row.ranks > made.set.cores) {
+    if (!row.operation()) {
+      ++silent;
+    } else if (made.set.is_crowded(row)) {
       ++crowded;
-      continue;
+    } else {
+      compared.push_back(index);
     }
-    made.collectives.push_back(
-        {.operation = *operation, .ranks = row.ranks, .size = row.size, .measured_us = row.least});
   }
   if (crowded > 0) {
     made.notes.push_back(
@@ -299,29 +321,18 @@ void compare(HostCalibration& made, const Cluster& cluster, const MpiRules& rule
         "profile is for them",
         silent));
   }
-  const std::vector<NodeId> all = mpi_nodes(cluster);
-  run_tasks(made.collectives.size(), [&](std::size_t index) {
-    HostComparison& one = made.collectives[index];
-    const auto ranks = static_cast<std::size_t>(one.ranks);
-    if (ranks > all.size()) {
-      throw ConfigError(
-          fmt::format("--cluster: expected a server with a GPU for each of the {} ranks, found {}",
-                      ranks, all.size()));
-    }
-    const std::vector<NodeId> nodes(all.begin(), all.begin() + one.ranks);
-    const MpiCall call{.operation = one.operation, .ranks = one.ranks, .size = one.size};
-    const auto name = mpi_algorithm(rules.choose(call.operation, call.ranks, call.size), call);
-    if (!name) {
-      throw ConfigError(fmt::format("{}: expected a call that has a schedule, found {} of {}",
-                                    made.set.name, to_string(call.operation),
-                                    to_string(call.size)));
-    }
+  made.collectives.resize(compared.size());
+  run_tasks(compared.size(), [&](std::size_t index) {
+    const HostRow& row = made.set.rows[compared[index]];
     const auto time = [&](const MpiProfile& profile) {
-      return time_mpi(cluster, nodes, *name, call, rules, profile, Fidelity::Flow, {})
-          .time.microseconds();
+      return collectives.time(compared[index], profile).microseconds();
     };
-    one.shipped_us = time(shipped);
-    one.fitted_us = time(fitted);
+    made.collectives[index] = {.operation = *row.operation(),
+                               .ranks = row.ranks,
+                               .size = row.size,
+                               .measured_us = row.least,
+                               .shipped_us = time(shipped),
+                               .fitted_us = time(fitted)};
   });
 }
 
@@ -348,9 +359,10 @@ HostCalibration calibrate_host(HostSet set, const Cluster& cluster, const MpiRul
   HostCalibration made{.set = std::move(set)};
   made.tables = tables_of(made.set, profile);
   if (made.tables.empty()) {
-    throw ConfigError(
-        fmt::format("{}: expected a row of copy, sum, ping-pong or sends to fit to, found none",
-                    made.set.name));
+    throw ConfigError(fmt::format(
+        "{}: expected a row of copy, sum, ping-pong, sends or a collective over tcp to fit "
+        "to, found none",
+        made.set.name));
   }
   std::vector<FitTable> rows;
   std::vector<std::vector<bool>> kept_out;
@@ -361,14 +373,15 @@ HostCalibration calibrate_host(HostSet set, const Cluster& cluster, const MpiRul
     }
     kept_out.push_back(kept_out_of(table.rows.size()));
   }
-  HostModel model(made.set, made.tables, profile);
+  const HostCollectives collectives(made.set, cluster, rules);
+  HostModel model(made.set, made.tables, profile, collectives);
   const Values values = values_of(profile);
   made.fit = fit_constants(model, parameters_at(values), rows, kept_out, options, run_tasks);
   for (std::size_t k = 0; k < kKinds.size(); ++k) {
     made.constants.push_back(constant_of(k, values.at(k), made.fit.constants.at(k)));
   }
   made.profile = document_of(made, shipped);
-  compare(made, cluster, rules, profile, run_tasks);
+  compare(made, collectives, profile, run_tasks);
   return made;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Costs of MPI's messages (configs/mpi/profile.yaml) fitted to what trainyard-calibrate-hosts
-// measured on one host, and its collectives predicted with them, none of which is fitted to
-// (docs/accuracy/hosts.md).
+// measured on one host, and its collectives predicted with them (docs/accuracy/hosts.md).
 //
-// Every row that is fitted to is a sum of constants that are times and of bytes over constants that
-// are rates.
+// Collectives over TCP, of one rank on each host, are fitted to as mpi_run.h times them on the
+// cluster. Those within a host are not. Every other row that is fitted to is a sum of constants
+// that are times and of bytes over constants that are rates.
 #pragma once
 
 #include <cstddef>
@@ -65,9 +65,9 @@ struct HostCalibration {
 // The time of a row by the model, in seconds; none for a row of which it says nothing.
 [[nodiscard]] std::optional<double> host_time(const HostRow& row, const MpiProfile& profile);
 
-// `shipped` is profile.yaml. Collectives run on the first server of `cluster`, as many ranks as
-// were measured. Throws ConfigError for a set without a row to fit to, and for a cluster with too
-// few GPUs in a server.
+// `shipped` is profile.yaml. Collectives run on `cluster` as host_collectives.h says. Throws
+// ConfigError for a set without a row to fit to, and for a cluster with too few servers, or GPUs in
+// a server.
 [[nodiscard]] HostCalibration calibrate_host(HostSet set, const Cluster& cluster,
                                              const MpiRules& rules,
                                              const std::filesystem::path& shipped,

@@ -96,6 +96,26 @@ std::vector<HostRow> merged(const std::vector<HostRow>& rows) {
 
 }  // namespace
 
+std::optional<Operation> HostRow::operation() const {
+  return parse_operation(test);
+}
+
+bool HostRow::is_between_hosts() const {
+  return path == "tcp" && operation();
+}
+
+int HostSet::hosts() const {
+  int most = 1;
+  for (const HostRow& row : rows) {
+    most = row.is_between_hosts() ? std::max(most, row.ranks) : most;
+  }
+  return most;
+}
+
+bool HostSet::is_crowded(const HostRow& row) const {
+  return !row.is_between_hosts() && row.ranks > cores;
+}
+
 void host_set_fields(Fields& fields, HostSet& set) {
   std::string format;
   fields.required("format", format, word_of(kFormats), "The format of this file.");

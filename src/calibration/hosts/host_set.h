@@ -2,10 +2,12 @@
 // Measurements of one host by trainyard-calibrate-hosts (docs/accuracy/hosts.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "collectives/schedule/operation.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -20,6 +22,10 @@ struct HostRow {
   double least = 0.0;   // The least time of one message, call or copy, in microseconds,
   double median = 0.0;  // and the median of all.
   double cpu = 0.0;     // CPU time of both ends of a message, in microseconds; 0: not measured.
+
+  [[nodiscard]] std::optional<Operation> operation() const;  // Of a collective.
+  // Whether it is a collective of one rank on each host; others are within one host.
+  [[nodiscard]] bool is_between_hosts() const;
 };
 
 struct HostSet {
@@ -28,6 +34,10 @@ struct HostSet {
   int cores = 0;
   std::string mpi;
   std::vector<HostRow> rows;
+
+  [[nodiscard]] int hosts() const;  // How many its rows took.
+  // Whether ranks of the row had to share cores, which the model does not have.
+  [[nodiscard]] bool is_crowded(const HostRow& row) const;
 };
 
 void host_set_fields(Fields& fields, HostSet& set);

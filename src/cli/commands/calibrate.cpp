@@ -182,8 +182,8 @@ std::optional<HostCalibration> fit_host(const std::vector<MeasurementFile>& file
   if (used == nullptr) {
     return std::nullopt;
   }
-  const Cluster cluster =
-      load_cluster(request.cluster, catalogue, {.nodes = 1, .settings = request.settings});
+  const Cluster cluster = load_cluster(
+      request.cluster, catalogue, {.nodes = used->host->hosts(), .settings = request.settings});
   const std::filesystem::path folder = configs_folder() / "mpi";
   return calibrate_host(*used->host, cluster, MpiRules::load(folder / "open-mpi-4.1.yaml"),
                         folder / "profile.yaml", request.fit, tasks);

@@ -37,6 +37,7 @@ MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology&
     }
     return entry->second;
   };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> others;
   for (std::uint32_t index = 0; index < schedule.shape().connections; ++index) {
     const ScheduleConnection ends = schedule.connection(index);
     Link link{.source = ends.source.value(), .target = ends.target.value()};
@@ -45,6 +46,11 @@ MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology&
     if (!link.is_inside) {
       link.there = connect(link.source, link.target);
       link.back = connect(link.target, link.source);
+      others[{link.source, link.target}] = index;
+      if (const auto other = others.find({link.target, link.source}); other != others.end()) {
+        link.opposite = other->second;
+        links_[other->second].opposite = index;
+      }
     }
     links_.push_back(std::move(link));
   }
@@ -110,7 +116,7 @@ void MpiExecutor::on_event(std::uint64_t token) {
       ++link.posted;
       return match(index);
     case Wake::Answer:
-      return hand_over(link.back, Bytes(0), Wake::Ask, index);
+      return answer(index);
     case Wake::Ask:
       return wake(occupy(link.source, profile_.tcp.send), Wake::Send, index);
     case Wake::Send:
@@ -127,6 +133,7 @@ void MpiExecutor::on_event(std::uint64_t token) {
         ++link.arrived;
       } else {
         link.stage = Stage::Here;
+        pass(link);
       }
       resume(link.target);
       [[fallthrough]];
@@ -194,6 +201,39 @@ void MpiExecutor::launch(std::uint32_t index) {
     wake(simulator_.now() + profile_.shared->latency, Wake::Arrive, index);
   } else {
     hand_over(link.there, is_eager(link, size) ? size : Bytes(0), Wake::Arrive, index);
+  }
+}
+
+void MpiExecutor::answer(std::uint32_t index) {
+  Link& link = links_[index];
+  Rank& source = ranks_[link.source];
+  Rank& target = ranks_[link.target];
+  if (link.opposite && links_[*link.opposite].is_busy) {
+    if (!links_[*link.opposite].is_in_step) {
+      link.is_held_up = true;
+      return;
+    }
+    source.company = link.target;
+    target.company = link.source;
+  } else {
+    const auto is_with = [](const Rank& rank, std::uint32_t other) {
+      return rank.company == kEverybody || rank.company == other;
+    };
+    link.is_in_step = is_with(source, link.target) && is_with(target, link.source);
+    source.company = kNobody;
+    target.company = kNobody;
+  }
+  link.is_busy = true;
+  hand_over(link.back, Bytes(0), Wake::Ask, index);
+}
+
+void MpiExecutor::pass(Link& link) {
+  link.is_busy = false;
+  if (link.opposite && std::exchange(links_[*link.opposite].is_held_up, false)) {
+    Link& other = links_[*link.opposite];
+    other.is_busy = true;
+    other.is_in_step = false;
+    wake(simulator_.now(), Wake::Ask, *link.opposite);  // It comes behind the data.
   }
 }
 

@@ -15,6 +15,9 @@
 //                              the message is there when the network has brought it, and not before
 //                              its copy at the sender has ended; receiver busy receive and the copy
 //                              of the last fragment. The send ends when the network has brought it
+//   the same both ways         if the two ranks are in step, both at once; otherwise, as both ways
+//                              have one connection (ob1 and btl/tcp of Open MPI), what the second
+//                              one answers comes behind the data that the first one has asked for
 //   receiver posts             (Gloo) receiver busy post for each of its next receives, as many as
 //                              may be under way, then an empty message; sender busy send; once both
 //                              are there busy s/c while the network carries the data; receiver busy
@@ -23,6 +26,8 @@
 //                              after its copy at the sender
 //   a sum                      receiver busy s/sum more in a reduce, of which nobody else reads the
 //                              result, and s/rewrite in others
+// Two ranks are in step, that is within the latency of a message of each other, at the beginning
+// and after both have had long messages of each other at once, and no other long ones since.
 // Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
 #pragma once
 
@@ -85,7 +90,13 @@ class MpiExecutor final : private EventHandler {
     Stage stage = Stage::None;        // The first of them is so far.
     Bytes asked = {};                 // Its size,
     SimTime copied = {};              // and when its copy at the sender has ended.
+    std::optional<std::uint32_t> opposite = {};  // Between hosts: the link the other way.
+    bool is_busy = false;     // From the receiver's answer on until the message is there.
+    bool is_held_up = false;  // The answer waits for what the opposite link is busy with.
+    bool is_in_step = false;  // Whether the ranks were when it was answered.
   };
+  static constexpr std::uint32_t kEverybody = 0xffff'ffff;
+  static constexpr std::uint32_t kNobody = 0xffff'fffe;
   struct Rank {
     std::uint64_t next = 0;     // Step.
     SimTime free = {};          // When its CPU has nothing to do.
@@ -94,6 +105,7 @@ class MpiExecutor final : private EventHandler {
     std::uint32_t posts = 0;    // and how many before have not come.
     bool has_received = false;  // Since the last send.
     bool is_waiting = false;
+    std::uint32_t company = kEverybody;  // The rank that it is in step with.
   };
 
   void on_event(std::uint64_t token) override;
@@ -104,6 +116,10 @@ class MpiExecutor final : private EventHandler {
   bool send(std::uint32_t rank, const Step& step);
   bool take(std::uint32_t rank, const Step& step);
   void launch(std::uint32_t index);
+  // Sends the answer of a link's receiver, or holds it up.
+  void answer(std::uint32_t index);
+  // The data of a link has come; what was held up behind it has as well.
+  void pass(Link& link);
   void post(std::uint32_t rank);
   // Sends what is both launched and posted.
   void match(std::uint32_t index);

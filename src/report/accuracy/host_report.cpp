@@ -99,12 +99,14 @@ void add_host(const HostCalibration& calibration, Document& document) {
                                          percent_of_log(calibration.fit.noise)));
   document.add_table(
       "|predicted / measured - 1|, median and 90th percentile; nothing is fitted to "
-      "collectives",
+      "collectives within a host",
       host_errors(calibration), Shown::People | Shown::Json, "host_errors");
   document.add_table("Costs of MPI's messages, within which they are with 90 %",
                      host_constants(calibration), Shown::All, "host_constants");
-  document.add_table("Collectives, the least of their times", host_collectives(calibration),
-                     Shown::People | Shown::Json, "host_collectives");
+  if (!calibration.collectives.empty()) {
+    document.add_table("Collectives, the least of their times", host_collectives(calibration),
+                       Shown::People | Shown::Json, "host_collectives");
+  }
   document.notes.insert(document.notes.end(), calibration.notes.begin(), calibration.notes.end());
 }
 

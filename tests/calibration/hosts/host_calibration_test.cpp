@@ -5,6 +5,7 @@
 
 #include "calibration/hosts/host_calibration.h"
 
+#include "calibration/hosts/host_collectives.h"
 #include "sim/config.h"
 #include "sim/fields.h"
 #include "sim/random.h"
@@ -103,6 +104,34 @@ TEST_CASE("collectives of a host are compared and not fitted to", "[calibration]
   REQUIRE(made.collectives[0].shipped_us > 5.0);
   REQUIRE(made.notes.size() == 1);
   REQUIRE(made.notes[0] == "1 rows of more ranks than the host has cores: not compared");
+}
+
+TEST_CASE("collectives between hosts give the costs of messages of TCP", "[calibration][mpi]") {
+  MpiProfile truth = shipped_mpi_profile();
+  truth.tcp.send = microseconds(12);
+  truth.tcp.receive = microseconds(6);
+  const Cluster cluster = shipped_cluster("dgx-a100", {.nodes = 4});
+  const MpiRules rules = shipped_mpi_rules();
+  HostSet set{.name = "hosts.yaml", .cpu = "some CPU", .cores = 1, .mpi = "Open MPI", .rows = {}};
+  for (const char* const test : {"broadcast", "all_reduce", "alltoall"}) {
+    for (const int ranks : {2, 3, 4}) {
+      for (const Bytes size : {kib(1), kib(4), kib(16)}) {
+        set.rows.push_back({.test = test, .path = "tcp", .ranks = ranks, .size = size});
+      }
+    }
+  }
+  REQUIRE(set.hosts() == 4);
+  const HostCollectives collectives(set, cluster, rules);
+  for (std::size_t row = 0; row < set.rows.size(); ++row) {
+    set.rows[row].least = collectives.time(row, truth).microseconds();
+  }
+  const HostCalibration made = calibrate_host(
+      set, cluster, rules, source_dir() / "configs" / "mpi" / "profile.yaml", {}, run_in_order);
+  REQUIRE(made.collectives.empty());
+  ConfigDocument document = ConfigDocument::parse(made.profile, "profile.yaml");
+  MpiProfile found;
+  read_fields(document.root(), found, mpi_fields);
+  REQUIRE(found.tcp.send.seconds() + found.tcp.receive.seconds() == Approx(18e-6).epsilon(0.05));
 }
 
 }  // namespace trainyard

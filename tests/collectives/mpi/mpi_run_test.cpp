@@ -59,6 +59,26 @@ TEST_CASE("between hosts a long message is asked for", "[collectives][mpi]") {
   REQUIRE(longer > tcp.send * 2 + tcp.receive * 2 + copy * 2);
 }
 
+// docs/models/mpi.md#between-hosts.
+TEST_CASE("long messages both ways follow one another where ranks are out of step",
+          "[collectives][mpi]") {
+  const std::filesystem::path star = source_dir() / "validation/box/star.yaml";
+  const auto hosts = [&](int nodes) {
+    return load_cluster(star, shipped_catalogue(), {.nodes = nodes});
+  };
+  const SimTime one_way = time_of(hosts(2), Operation::Broadcast, "chain", mib(1));
+  const auto all_reduce = [&](int nodes) {
+    return time_of(hosts(nodes), Operation::AllReduce, "rabenseifner", mib(1)) / one_way;
+  };
+  // Two exchanges of a half with the same rank, which are in step.
+  REQUIRE(all_reduce(2) == Approx(1.0).epsilon(0.01));
+  // A half, and then, one way after the other, two quarters with one rank and a half with another.
+  REQUIRE(all_reduce(4) == Approx(0.5 + 2 * 0.25 * 2 + 0.5 * 2).epsilon(0.01));
+  // In a ring requests go against the data, and none wait: four steps of a third.
+  REQUIRE(time_of(hosts(3), Operation::AllReduce, "ring", mib(1)) / one_way ==
+          Approx(4.0 / 3.0).epsilon(0.01));
+}
+
 TEST_CASE("a root with more ranks to serve takes longer", "[collectives][mpi]") {
   const Cluster four = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 4});
   const Cluster eight = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 8});
