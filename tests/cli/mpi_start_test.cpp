@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/mpi.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -58,14 +59,11 @@ vary:
   nodes: [1, 2, 0, 3, 4]
   channels: [1, 2]
 )");
-  const std::string mpirun =
-      "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated\n"
-      "exec mpirun --oversubscribe -n 3 ";
-  if (run_shell(mpirun + "true", folder.path()).status != 0) {
-    WARN("mpirun starts no processes on this machine: left out");
+  if (!mpirun_starts(folder.path())) {
+    WARN(kNoMpirun);
     return;
   }
-  const std::string trainyard = mpirun + "'" + program_path() + "' ";
+  const std::string trainyard = mpirun(3, program_path());
   const ProgramResult one =
       run_program({"sweep", "sweep.yaml", "--format", "csv", "--output", "one"}, folder.path());
   REQUIRE(one.status == 1);

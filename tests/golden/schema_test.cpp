@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calibration/fit/intervals.h"
+#include "calibration/hosts/host_set.h"
 #include "calibration/measured/measurement.h"
 #include "calibration/measured/memory_measurement.h"
 #include "calibration/predict/budgets.h"
@@ -96,6 +97,7 @@ std::vector<Kind> kinds() {
       {"nccl-case", "A measured collective and what it ran on",
        schema_of<LoadedCase>(
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+      {"measured-host", "Measurements of one host", schema_of<HostSet>(host_set_fields)},
       {"training-table", "Measured training steps",
        schema_of<TrainingTable>(training_table_fields)},
       {"measured-memory", "Measured memory of GPUs in training",

@@ -18,9 +18,9 @@ import yaml
 
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
-# Golden data that only tests read, and what trainyard-calibrate-hosts writes.
-WITHOUT_SCHEMA = ("validation/hosts/", "validation/pipeline/", "validation/tcp/",
-                  "validation/transport/", "validation/verbs/perftest")
+# Golden data that only tests read.
+WITHOUT_SCHEMA = ("validation/pipeline/", "validation/tcp/", "validation/transport/",
+                  "validation/verbs/perftest")
 
 
 class Loader(yaml.SafeLoader):

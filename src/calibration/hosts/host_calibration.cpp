@@ -10,11 +10,11 @@
 #include <variant>
 
 #include "calibration/hosts/host_collectives.h"
+#include "calibration/hosts/host_validation.h"
 #include "calibration/predict/profile_yaml.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/fields.h"
-#include "sim/statistics.h"
 
 namespace trainyard {
 namespace {
@@ -25,19 +25,21 @@ struct Kind {
   const char* name;
   Member (*member)(MpiProfile& profile);
 };
-constexpr std::array<Kind, 12> kKinds{{
+constexpr std::array<Kind, 14> kKinds{{
     {"shared.send", [](MpiProfile& of) { return Member(&of.shared->send); }},
     {"shared.latency", [](MpiProfile& of) { return Member(&of.shared->latency); }},
     {"shared.copy", [](MpiProfile& of) { return Member(&of.shared->copy); }},
     {"shared.rendezvous", [](MpiProfile& of) { return Member(&of.shared->rendezvous); }},
     {"shared.read", [](MpiProfile& of) { return Member(&of.shared->read); }},
+    {"shared.written", [](MpiProfile& of) { return Member(&of.shared->written); }},
+    {"shared.crossing", [](MpiProfile& of) { return Member(&of.shared->crossing); }},
+    {"shared.rewrite", [](MpiProfile& of) { return Member(&of.shared->rewrite); }},
     {"shared.uncached", [](MpiProfile& of) { return Member(&of.shared->uncached); }},
     {"tcp.send", [](MpiProfile& of) { return Member(&of.tcp.send); }},
     {"tcp.receive", [](MpiProfile& of) { return Member(&of.tcp.receive); }},
     {"tcp.copy", [](MpiProfile& of) { return Member(&of.tcp.copy); }},
     {"sum", [](MpiProfile& of) { return Member(&of.sum); }},
     {"copy", [](MpiProfile& of) { return Member(&of.copy); }},
-    {"rewrite", [](MpiProfile& of) { return Member(&of.rewrite); }},
 }};
 enum Index : std::size_t {
   kSend,
@@ -45,13 +47,15 @@ enum Index : std::size_t {
   kSharedCopy,
   kRendezvous,
   kRead,
+  kWritten,
+  kCrossing,
+  kRewrite,
   kUncached,
   kTcpSend,
   kTcpReceive,
   kTcpCopy,
   kSum,
-  kCopy,
-  kRewrite
+  kCopy
 };
 constexpr double kSpread = 2.0;
 constexpr double kRange = 100.0;  // A constant is within this factor of what is shipped.
@@ -96,24 +100,45 @@ struct Term {
   double times;
 };
 
-std::vector<Term> shared_terms(double bits, Bytes size, const MpiProfile::Shared& shared) {
-  if (size < shared.eager) {
-    return {{kSend, kSendAndReceive}, {kLatency, 1.0}, {kSharedCopy, 2.0 * bits}};
+// Where messages are read in place: what the receiver does is one latency after the sender's call,
+// and the sender's ends another one later.
+struct InPlace {
+  std::string_view test;
+  std::size_t rate;
+  double latencies;
+  bool is_crossed;
+  bool is_rewritten;
+};
+constexpr std::array kInPlace{
+    InPlace{"ping-pong", kRead, 1.0, false, false}, InPlace{"returned", kWritten, 1.0, false, true},
+    InPlace{"written", kWritten, 2.0, false, false}, InPlace{"exchange", kRead, 2.0, true, false},
+    InPlace{"exchange-written", kWritten, 2.0, true, false}};
+
+std::vector<Term> shared_terms(const HostRow& row, double bits, const MpiProfile::Shared& shared) {
+  if (row.size < shared.eager) {
+    if (row.test == "sends") {
+      return {{kSend, 1.0}, {kSharedCopy, bits}};
+    }
+    if (row.test == "ping-pong") {
+      return {{kSend, kSendAndReceive}, {kLatency, 1.0}, {kSharedCopy, 2.0 * bits}};
+    }
+    return {};
   }
-  return {{kSend, 1.0},
-          {kLatency, 1.0},
-          {kRendezvous, 1.0},
-          {size < shared.cached ? kRead : kUncached, bits}};
-}
-
-bool is_rewrite(const HostRow& row) {
-  return row.test == "rewrite-copy" || row.test == "rewrite-sum";
-}
-
-// Microseconds. The least time of a rewrite is one for which the other rank's cache had lost the
-// lines meanwhile, to other jobs; the median is what is asked for.
-double measured_us(const HostRow& row) {
-  return is_rewrite(row) ? row.median : row.least;
+  const auto* const found = std::ranges::find(kInPlace, row.test, &InPlace::test);
+  if (found == kInPlace.end()) {
+    return {};
+  }
+  std::vector<Term> terms{{kSend, 1.0},
+                          {kLatency, found->latencies},
+                          {kRendezvous, 1.0},
+                          {row.size < shared.cached ? found->rate : kUncached, bits}};
+  if (found->is_crossed) {
+    terms.push_back({kCrossing, 1.0});
+  }
+  if (found->is_rewritten) {
+    terms.push_back({kRewrite, bits});
+  }
+  return terms;
 }
 
 // Empty for a row of which the model says nothing.
@@ -125,14 +150,11 @@ std::vector<Term> terms_of(const HostRow& row, const MpiProfile& profile) {
   if (row.test == "sum") {
     return {{kSum, bits}};
   }
-  if (is_rewrite(row)) {
+  if (row.test == "rewrite-copy" || row.test == "rewrite-sum") {
     return {{kRewrite, bits}};
   }
-  if (row.test == "ping-pong" && row.path == "shared") {
-    return shared_terms(bits, row.size, *profile.shared);
-  }
-  if (row.test == "sends" && row.path == "shared" && row.size < profile.shared->eager) {
-    return {{kSend, 1.0}, {kSharedCopy, bits}};
+  if (row.path == "shared") {
+    return shared_terms(row, bits, *profile.shared);
   }
   if (row.test == "ping-pong" && row.path == "tcp" && row.size < *profile.tcp.eager) {
     return {{kTcpSend, 1.0}, {kTcpReceive, 1.0}, {kTcpCopy, 2.0 * bits}};
@@ -236,24 +258,7 @@ std::vector<bool> kept_out_of(std::size_t rows) {
   return marks;
 }
 
-HostConstant constant_of(std::size_t kind, double shipped, const ConstantEstimate& estimate) {
-  HostConstant made{.name = kKinds.at(kind).name,
-                    .is_time = is_time(kind),
-                    .shipped = shipped,
-                    .value = shipped,
-                    .is_fitted = estimate.is_determined,
-                    .rows = estimate.rows,
-                    .reason = estimate.reason};
-  if (made.is_fitted) {
-    const double half = kNormal90Percent * estimate.standard_error;
-    made.value = std::exp(estimate.value);
-    made.low = std::exp(estimate.value - half);
-    made.high = std::exp(estimate.value + half);
-  }
-  return made;
-}
-
-std::string text_of(const HostConstant& constant, double value) {
+std::string text_of(const FittedConstant& constant, double value) {
   if (!constant.is_time) {
     return fmt::format("{:.4g} GB/s", value / 8e9);
   }
@@ -263,7 +268,7 @@ std::string text_of(const HostConstant& constant, double value) {
 
 std::string document_of(const HostCalibration& made, const std::filesystem::path& shipped) {
   ConfigDocument document = ConfigDocument::load(shipped);
-  for (const HostConstant& constant : made.constants) {
+  for (const FittedConstant& constant : made.constants) {
     if (!constant.is_fitted) {
       continue;
     }
@@ -288,52 +293,23 @@ std::string document_of(const HostCalibration& made, const std::filesystem::path
                    cited_text);
 }
 
-// --- Collectives --------------------------------------------------------------------------------
-
 void compare(HostCalibration& made, const HostCollectives& collectives, const MpiProfile& shipped,
              const TaskRunner& run_tasks) {
   ConfigDocument document = ConfigDocument::parse(made.profile, "the fitted profile");
   MpiProfile fitted;
   read_fields(document.root(), fitted, mpi_fields);
-  std::size_t crowded = 0;
-  std::size_t silent = 0;
-  std::vector<std::size_t> compared;
-  for (std::size_t index = 0; index < made.set.rows.size(); ++index) {
-    const HostRow& row = made.set.rows[index];
-    if (is_fitted_to(row, shipped)) {
-      continue;
-    }
-    if (!row.operation()) {
-      ++silent;
-    } else if (made.set.is_crowded(row)) {
-      ++crowded;
-    } else {
-      compared.push_back(index);
-    }
+  const HostPredictions before = predict_unfitted(made.set, collectives, shipped, run_tasks);
+  const HostPredictions after = predict_unfitted(made.set, collectives, fitted, run_tasks);
+  for (std::size_t i = 0; i < before.rows.size(); ++i) {
+    const HostRow& row = before.rows[i].row;
+    made.collectives.push_back({.operation = *row.operation(),
+                                .ranks = row.ranks,
+                                .size = row.size,
+                                .measured_us = row.least,
+                                .shipped_us = before.rows[i].predicted_us,
+                                .fitted_us = after.rows[i].predicted_us});
   }
-  if (crowded > 0) {
-    made.notes.push_back(
-        fmt::format("{} rows of more ranks than the host has cores: not compared", crowded));
-  }
-  if (silent > 0) {
-    made.notes.push_back(fmt::format(
-        "{} rows of exchanges, written buffers, sockets and long messages of TCP: no key of the "
-        "profile is for them",
-        silent));
-  }
-  made.collectives.resize(compared.size());
-  run_tasks(compared.size(), [&](std::size_t index) {
-    const HostRow& row = made.set.rows[compared[index]];
-    const auto time = [&](const MpiProfile& profile) {
-      return collectives.time(compared[index], profile).microseconds();
-    };
-    made.collectives[index] = {.operation = *row.operation(),
-                               .ranks = row.ranks,
-                               .size = row.size,
-                               .measured_us = row.least,
-                               .shipped_us = time(shipped),
-                               .fitted_us = time(fitted)};
-  });
+  made.notes = notes_of(before);
 }
 
 }  // namespace
@@ -345,6 +321,11 @@ std::vector<EstimatedRow> HostCalibration::rows(RowUse use) const {
                          [&](const EstimatedRow& row) { return row.use == use; });
   }
   return found;
+}
+
+double host_measured_us(const HostRow& row) {
+  constexpr std::array<std::string_view, 3> kRewrites{"rewrite-copy", "rewrite-sum", "returned"};
+  return std::ranges::find(kRewrites, row.test) != kRewrites.end() ? row.median : row.least;
 }
 
 std::optional<double> host_time(const HostRow& row, const MpiProfile& profile) {
@@ -369,7 +350,7 @@ HostCalibration calibrate_host(HostSet set, const Cluster& cluster, const MpiRul
   for (const HostTable& table : made.tables) {
     FitTable& one = rows.emplace_back(FitTable{.name = table.name, .system = "", .rows = {}});
     for (const std::size_t row : table.rows) {
-      one.rows.push_back({.log_measured = std::log(measured_us(made.set.rows[row]) * 1e-6)});
+      one.rows.push_back({.log_measured = std::log(host_measured_us(made.set.rows[row]) * 1e-6)});
     }
     kept_out.push_back(kept_out_of(table.rows.size()));
   }
@@ -378,7 +359,10 @@ HostCalibration calibrate_host(HostSet set, const Cluster& cluster, const MpiRul
   const Values values = values_of(profile);
   made.fit = fit_constants(model, parameters_at(values), rows, kept_out, options, run_tasks);
   for (std::size_t k = 0; k < kKinds.size(); ++k) {
-    made.constants.push_back(constant_of(k, values.at(k), made.fit.constants.at(k)));
+    const double value = values.at(k);
+    made.constants.push_back(fitted_constant(kKinds.at(k).name, is_time(k), value,
+                                             made.fit.constants.at(k), value / kRange,
+                                             value * kRange));
   }
   made.profile = document_of(made, shipped);
   compare(made, collectives, profile, run_tasks);

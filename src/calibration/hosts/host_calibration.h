@@ -22,18 +22,6 @@
 
 namespace trainyard {
 
-struct HostConstant {
-  std::string name;      // A key of profile.yaml: "shared.send".
-  bool is_time = false;  // In seconds; otherwise a rate in bits per second.
-  double shipped = 0.0;
-  double value = 0.0;  // As shipped, if it is not fitted.
-  double low = 0.0;    // Lower end of the 90 % interval of what is fitted.
-  double high = 0.0;
-  bool is_fitted = false;
-  std::size_t rows = 0;
-  std::string reason = {};  // Why it is not fitted.
-};
-
 // Rows of one test over one path that are fitted to, by number in HostSet::rows.
 struct HostTable {
   std::string name;  // "ping-pong, shared, shared.send, ...", with its constants.
@@ -51,7 +39,7 @@ struct HostComparison {
 
 struct HostCalibration {
   HostSet set;
-  std::vector<HostConstant> constants = {};
+  std::vector<FittedConstant> constants = {};
   std::vector<HostTable> tables = {};
   ConstantFit fit = {};  // Its tables are those above, row by row.
   std::vector<HostComparison> collectives = {};
@@ -62,6 +50,9 @@ struct HostCalibration {
   [[nodiscard]] std::vector<EstimatedRow> rows(RowUse use) const;
 };
 
+// What counts of a row, in microseconds: the least time, but the median of a rewrite, whose least
+// time is one for which the other rank's cache had lost the lines meanwhile, to other jobs.
+[[nodiscard]] double host_measured_us(const HostRow& row);
 // The time of a row by the model, in seconds; none for a row of which it says nothing.
 [[nodiscard]] std::optional<double> host_time(const HostRow& row, const MpiProfile& profile);
 

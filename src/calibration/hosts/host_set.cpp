@@ -15,23 +15,11 @@ namespace {
 constexpr std::string_view kFormat = "trainyard-hosts-1";
 constexpr std::array<std::string_view, 1> kFormats{kFormat};
 constexpr std::array<std::string_view, 3> kPaths{"memory", "shared", "tcp"};
-constexpr std::array<std::string_view, 17> kTests{"copy",
-                                                  "sum",
-                                                  "rewrite-copy",
-                                                  "rewrite-sum",
-                                                  "ping-pong",
-                                                  "sends",
-                                                  "exchange",
-                                                  "written",
-                                                  "exchange-written",
-                                                  "socket-stream",
-                                                  "all_reduce",
-                                                  "broadcast",
-                                                  "reduce_scatter",
-                                                  "reduce",
-                                                  "all_gather",
-                                                  "alltoall",
-                                                  "socket-ping-pong"};
+constexpr std::array<std::string_view, 18> kTests{
+    "copy",          "sum",        "rewrite-copy",    "rewrite-sum",    "ping-pong",
+    "sends",         "exchange",   "written",         "returned",       "exchange-written",
+    "socket-stream", "all_reduce", "broadcast",       "reduce_scatter", "reduce",
+    "all_gather",    "alltoall",   "socket-ping-pong"};
 
 // No test takes less than a picosecond, or more than minutes.
 constexpr Number kMicroseconds{1e-6, 1e9};

@@ -13,7 +13,6 @@
 #include "sim/check.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
-#include "sim/statistics.h"
 
 namespace trainyard {
 namespace {
@@ -161,25 +160,7 @@ std::string key_of(std::size_t kind) {
              : fmt::format("{}.{}{}", name.substr(0, dot), kKernel, name.substr(dot));
 }
 
-CalibratedRate calibrated(std::size_t kind, const std::string& generation, double shipped,
-                          const ConstantEstimate& estimate) {
-  CalibratedRate made{.name = generation + "." + key_of(kind),
-                      .is_time = kind == kStart,
-                      .shipped = shipped,
-                      .value = shipped,
-                      .is_fitted = estimate.is_determined,
-                      .rows = estimate.rows,
-                      .reason = estimate.reason};
-  if (made.is_fitted) {
-    const double half = kNormal90Percent * estimate.standard_error;
-    made.value = std::exp(estimate.value);
-    made.low = std::max(kKinds.at(kind).min, std::exp(estimate.value - half));
-    made.high = std::min(kKinds.at(kind).max, std::exp(estimate.value + half));
-  }
-  return made;
-}
-
-std::string text_of(const CalibratedRate& rate, double value) {
+std::string text_of(const FittedConstant& rate, double value) {
   if (rate.is_time) {
     return fmt::format("{:.3g} us", value * 1e6);
   }
@@ -202,7 +183,7 @@ void add_measured(const GpuModel& gpu, const GenerationRates& shipped, ConfigDoc
 void set_fitted(const RateCalibration& made, ConfigDocument& document) {
   std::map<std::string, std::string> attention;
   std::string kernel;  // Path of the rates of attention, if any is fitted.
-  for (const CalibratedRate& rate : made.rates) {
+  for (const FittedConstant& rate : made.rates) {
     const std::string text = text_of(rate, rate.value);
     const std::string path = "generations." + rate.name;
     const std::size_t last = path.rfind('.');
@@ -268,7 +249,9 @@ RateCalibration calibrate_rates(std::vector<RateTable> tables, const GpuModel& g
     if (k == kGemmFp8 && !generation->second.gemm_fp8) {
       continue;
     }
-    made.rates.push_back(calibrated(k, gpu.architecture, values.at(k), made.fit.constants.at(k)));
+    made.rates.push_back(fitted_constant(gpu.architecture + "." + key_of(k), k == kStart,
+                                         values.at(k), made.fit.constants.at(k), kKinds.at(k).min,
+                                         kKinds.at(k).max));
   }
   made.document = document_of(made, gpu, rates, shipped, origin);
   return made;

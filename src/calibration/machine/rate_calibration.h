@@ -18,21 +18,9 @@
 
 namespace trainyard {
 
-struct CalibratedRate {
-  std::string name;      // "hopper.gemm"; a key of gpu-rates.yaml.
-  bool is_time = false;  // In seconds; otherwise a share, or elements of K.
-  double shipped = 0.0;
-  double value = 0.0;  // As shipped, if it is not fitted.
-  double low = 0.0;    // Lower end of the 90 % interval of what is fitted.
-  double high = 0.0;
-  bool is_fitted = false;
-  std::size_t rows = 0;
-  std::string reason = {};  // Why it is not fitted.
-};
-
 struct RateCalibration {
   std::string gpu;  // GPU of the catalogue.
-  std::vector<CalibratedRate> rates;
+  std::vector<FittedConstant> rates;
   std::vector<RateTable> tables;
   ConstantFit fit;       // Its tables are those above, row by row.
   std::string document;  // YAML that GpuRates reads.

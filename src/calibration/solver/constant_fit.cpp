@@ -408,6 +408,24 @@ class Estimator {
 
 }  // namespace
 
+FittedConstant fitted_constant(std::string name, bool is_time, double shipped,
+                               const ConstantEstimate& estimate, double min, double max) {
+  FittedConstant made{.name = std::move(name),
+                      .is_time = is_time,
+                      .shipped = shipped,
+                      .value = shipped,
+                      .is_fitted = estimate.is_determined,
+                      .rows = estimate.rows,
+                      .reason = estimate.reason};
+  if (made.is_fitted) {
+    const double half = kNormal90Percent * estimate.standard_error;
+    made.value = std::exp(estimate.value);
+    made.low = std::max(min, std::exp(estimate.value - half));
+    made.high = std::min(max, std::exp(estimate.value + half));
+  }
+  return made;
+}
+
 ConstantFit fit_constants(FitModel& model, const std::vector<FitParameter>& parameters,
                           const std::vector<FitTable>& tables,
                           const std::vector<std::vector<bool>>& kept_out,

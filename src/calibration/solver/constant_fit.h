@@ -61,6 +61,23 @@ struct ConstantFit {
   bool converged = false;
 };
 
+// A constant of a file, as shipped and as fitted.
+struct FittedConstant {
+  std::string name;      // Its key in the file: "shared.send", "hopper.gemm".
+  bool is_time = false;  // In seconds; otherwise a rate, a share or a number.
+  double shipped = 0.0;
+  double value = 0.0;  // As shipped, if it is not fitted.
+  double low = 0.0;    // Lower end of the 90 % interval of what is fitted.
+  double high = 0.0;
+  bool is_fitted = false;
+  std::size_t rows = 0;
+  std::string reason = {};  // Why it is not fitted.
+};
+// The interval is cut off at `min` and `max`.
+[[nodiscard]] FittedConstant fitted_constant(std::string name, bool is_time, double shipped,
+                                             const ConstantEstimate& estimate, double min,
+                                             double max);
+
 // `kept_out` has a mark for each row of each table. There must be a row that is fitted to.
 [[nodiscard]] ConstantFit fit_constants(FitModel& model,
                                         const std::vector<FitParameter>& parameters,

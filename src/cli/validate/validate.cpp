@@ -29,6 +29,7 @@
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
+#include "cli/validate/validate_hosts.h"
 #include "cli/validate/validate_training.h"
 #include "report/accuracy/ledger_report.h"
 #include "report/accuracy/validation_report.h"
@@ -49,6 +50,7 @@ Examples:
   trainyard validate --cases my-cases
   trainyard validate --cases validation/cases/training
   trainyard validate --cases validation/cases/training --out-of-source
+  trainyard validate --cases validation/hosts --mpi-profile mpi.yaml
 )";
 
 // The folder above configs, relative to the working folder: paths in reports stay short.
@@ -308,10 +310,38 @@ int run_training(const OptionReader& reader, const Request& request,
   return report.exceeded.empty() ? 0 : 1;
 }
 
+int run_hosts(const OptionReader& reader, const Request& request,
+              const std::vector<std::filesystem::path>& files, std::ostream& out) {
+  for (const char* const name : {"budgets", "refit", "leave-one-out", "ledger", "record-intervals",
+                                 "out-of-source", "method", "record-budgets"}) {
+    if (reader.given(name)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected cases of collectives or training steps, found measurements of hosts",
+          name));
+    }
+  }
+  const std::optional<std::string> profile = reader.text("mpi-profile");
+  const HostValidationReport report = validate_hosts(
+      {.files = files,
+       .configs = configs_folder(),
+       .only = request.only,
+       .profile = profile ? std::filesystem::path(*profile)
+                          : (project_folder() / "configs/mpi/profile.yaml").lexically_normal(),
+       .threads = request.threads});
+  write_output(request.output, render(report, request.format), out);
+  return 0;
+}
+
 int run_validate(const OptionReader& reader, std::ostream& out) {
   const Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);
   const std::vector<std::filesystem::path> files = validation_case_files(request.cases);
+  if (is_host_file(files.front())) {
+    return run_hosts(reader, request, files, out);
+  }
+  if (reader.given("mpi-profile")) {
+    throw ConfigError("--mpi-profile: expected measurements of hosts, found cases");
+  }
   if (is_training_case(files.front(), project_folder())) {
     return run_training(reader, request, files, out);
   }
@@ -355,41 +385,44 @@ Command validate_command() {
       .summary = "how far predictions are from measured tables",
       .usage = "validate [options]",
       .options = joined(
-          {Options{{"cases", "DIR", "folder of cases (default: validation/cases/nccl)", kInput},
-                   {"only", "TEXT",
-                    "only cases of the class TEXT or with TEXT in their names; may be repeated",
-                    kRepeated},
-                   {"budgets", "FILE",
-                    "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)",
-                    kInput},
-                   {"refit", "",
-                    "fit the constants of the model to all cases, and show them and the errors "
-                    "with them"},
-                   {"leave-one-out", "",
-                    "predict each system also with constants fitted to all others, or each "
-                    "generation of GPUs with the rates of the others (minutes)"},
-                   {"ledger",
-                    "FILE",
-                    "write every row with its times, measured and predicted, as CSV; with "
-                    "--leave-one-out",
-                    {.role = Role::Result, .needs = "leave-one-out", .excludes = "only"}},
-                   {"record-intervals",
-                    "",
-                    "write the intervals that follow to configs/nccl/intervals.yaml or, of "
-                    "training steps, configs/hardware/step-intervals.yaml; with --leave-one-out",
-                    {.needs = "leave-one-out", .excludes = "only"}},
-                   {"out-of-source", "",
-                    "predict training steps with constants fitted on the other half of the sources "
-                    "(minutes)"},
-                   {"method",
-                    "NAME",
-                    "of training steps: closed-forms (the default), or graph (minutes)",
-                    {.choices = "closed-forms|graph"}},
-                   {"record-budgets",
-                    "",
-                    "lower the budgets to what is seen, where that is less",
-                    {.excludes = "only"}},
-                   threads_option()},
+          {Options{
+               {"cases", "DIR", "folder of cases (default: validation/cases/nccl)", kInput},
+               {"only", "TEXT",
+                "only cases of the class TEXT or with TEXT in their names; may be repeated",
+                kRepeated},
+               {"budgets", "FILE",
+                "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)",
+                kInput},
+               {"refit", "",
+                "fit the constants of the model to all cases, and show them and the errors "
+                "with them"},
+               {"leave-one-out", "",
+                "predict each system also with constants fitted to all others, or each "
+                "generation of GPUs with the rates of the others (minutes)"},
+               {"ledger",
+                "FILE",
+                "write every row with its times, measured and predicted, as CSV; with "
+                "--leave-one-out",
+                {.role = Role::Result, .needs = "leave-one-out", .excludes = "only"}},
+               {"record-intervals",
+                "",
+                "write the intervals that follow to configs/nccl/intervals.yaml or, of "
+                "training steps, configs/hardware/step-intervals.yaml; with --leave-one-out",
+                {.needs = "leave-one-out", .excludes = "only"}},
+               {"out-of-source", "",
+                "predict training steps with constants fitted on the other half of the sources "
+                "(minutes)"},
+               {"method",
+                "NAME",
+                "of training steps: closed-forms (the default), or graph (minutes)",
+                {.choices = "closed-forms|graph"}},
+               {"mpi-profile", "FILE",
+                "of hosts: costs of MPI's messages (default: configs/mpi/profile.yaml)", kInput},
+               {"record-budgets",
+                "",
+                "lower the budgets to what is seen, where that is less",
+                {.excludes = "only"}},
+               threads_option()},
            without("effects", output_options()), log_options()}),
       .example = kExample,
       .run = run_validate};

@@ -54,12 +54,21 @@ MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology&
     }
     links_.push_back(std::move(link));
   }
+  caches_.emplace(schedule, size, [&](const Step& step) {
+    return is_in_place(links_[step.connection], chunking_.bytes(step.chunks));
+  });
 }
 
-void MpiExecutor::start(SimTime begin) {
+void MpiExecutor::start(const MpiCopies& copies) {
   left_ = static_cast<std::uint32_t>(ranks_.size());
+  const std::uint32_t chunks = schedule_.shape().chunk_count;
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    wake(begin, Wake::Run, rank);
+    const std::uint32_t own = chunks / left_;
+    const Bytes had = copies.sent == MpiCopies::Sent::Whole ? caches_->copy(rank, {0, chunks})
+                      : copies.sent == MpiCopies::Sent::Block
+                          ? caches_->copy(rank, {rank * own, own})
+                          : Bytes();
+    wake(writing(copies.bytes, had, profile_.copy), Wake::Run, rank);
   }
 }
 
@@ -93,6 +102,15 @@ void MpiExecutor::resume(std::uint32_t rank) {
 
 bool MpiExecutor::is_eager(const Link& link, Bytes size) const {
   return size < (link.is_inside ? profile_.shared->eager : *profile_.tcp.eager);
+}
+
+bool MpiExecutor::is_in_place(const Link& link, Bytes size) const {
+  return link.is_inside && profile_.shared && !is_eager(link, size);
+}
+
+SimTime MpiExecutor::writing(Bytes size, Bytes had, Bandwidth rate) const {
+  const SimTime fresh = transfer_time(size - had, rate);
+  return had > Bytes() ? fresh + transfer_time(had, profile_.shared->rewrite) : fresh;
 }
 
 void MpiExecutor::on_event(std::uint64_t token) {
@@ -136,9 +154,11 @@ void MpiExecutor::on_event(std::uint64_t token) {
         pass(link);
       }
       resume(link.target);
-      [[fallthrough]];
+      --ranks_[link.source].sends;
+      return resume(link.source);
     case Wake::Release:
       --ranks_[link.source].sends;
+      --ranks_[link.source].offers;
       return resume(link.source);
   }
 }
@@ -183,6 +203,10 @@ bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
     busy += transfer_time(size, by_memory ? profile_.shared->copy : profile_.tcp.copy);
   } else {
     ++self.sends;
+  }
+  if (is_in_place(link, size)) {
+    ++self.offers;
+    link.written.push_back(caches_->read(rank, step.chunks));
   }
   link.leaving.push_back(size);
   wake(occupy(rank, busy), Wake::Launch, step.connection);
@@ -266,37 +290,49 @@ void MpiExecutor::match(std::uint32_t index) {
   hand_over(link.there, size, Wake::Bring, index);
 }
 
+SimTime MpiExecutor::receiving(std::uint32_t rank, Link& link, Bytes size) {
+  const MpiProfile::Tcp& tcp = profile_.tcp;
+  if (tcp.post) {
+    --ranks_[rank].posts;
+  } else if (is_in_place(link, size)) {
+    const MpiProfile::Shared& shared = *profile_.shared;
+    const Bytes written = link.written.front();
+    link.written.pop_front();
+    const SimTime crossing = ranks_[rank].offers > 0 ? shared.crossing : SimTime();
+    return shared.rendezvous + crossing +
+           (size < shared.cached ? transfer_time(written, shared.written) +
+                                       transfer_time(size - written, shared.read)
+                                 : transfer_time(size, shared.uncached));
+  } else if (is_eager(link, size)) {
+    return link.is_inside ? profile_.shared->receive + transfer_time(size, profile_.shared->copy)
+                          : tcp.receive + transfer_time(size, tcp.copy);
+  }
+  return tcp.receive + transfer_time(std::min(size, tcp.fragment), tcp.copy);
+}
+
 bool MpiExecutor::take(std::uint32_t rank, const Step& step) {
   Link& link = links_[step.connection];
   if (link.arrived == 0 || link.stage == Stage::Asked) {
     return false;
   }
   const Bytes size = chunking_.bytes(step.chunks);
-  const MpiProfile::Tcp& tcp = profile_.tcp;
-  if (tcp.post) {
-    --ranks_[rank].posts;
-    (void)occupy(rank, tcp.receive + transfer_time(std::min(size, tcp.fragment), tcp.copy));
-  } else if (is_eager(link, size)) {
-    (void)occupy(rank, link.is_inside
-                           ? profile_.shared->receive + transfer_time(size, profile_.shared->copy)
-                           : tcp.receive + transfer_time(size, tcp.copy));
-  } else if (link.is_inside) {
-    const MpiProfile::Shared& shared = *profile_.shared;
-    const Bandwidth rate = size < shared.cached ? shared.read : shared.uncached;
-    const SimTime read = occupy(rank, shared.rendezvous + transfer_time(size, rate));
-    wake(read + shared.latency, Wake::Release, step.connection);
-  } else if (link.stage == Stage::None) {
+  const bool is_announced = !profile_.tcp.post && !link.is_inside && !is_eager(link, size);
+  if (is_announced && link.stage == Stage::None) {
     link.stage = Stage::Asked;
     link.asked = size;
-    wake(occupy(rank, tcp.receive), Wake::Answer, step.connection);
+    wake(occupy(rank, profile_.tcp.receive), Wake::Answer, step.connection);
     return false;
-  } else {
-    link.stage = Stage::None;
-    (void)occupy(rank, tcp.receive + transfer_time(std::min(size, tcp.fragment), tcp.copy));
   }
-  if (step.kind == StepKind::Reduce) {
-    const bool is_read = schedule_.shape().operation != Operation::Reduce;
-    (void)occupy(rank, transfer_time(size, is_read ? profile_.rewrite : profile_.sum));
+  link.stage = Stage::None;
+  const bool is_sum = step.kind == StepKind::Reduce;
+  const Bytes had = caches_->write(rank, step.chunks);
+  const SimTime moved = receiving(rank, link, size);
+  const SimTime there = occupy(rank, is_sum ? moved : moved + writing(had, had, profile_.copy));
+  if (is_in_place(link, size)) {
+    wake(there + profile_.shared->latency, Wake::Release, step.connection);
+  }
+  if (is_sum) {
+    (void)occupy(rank, writing(size, had, profile_.sum));
   }
   --link.arrived;
   ranks_[rank].has_received = true;

@@ -7,7 +7,9 @@
 // be under way, until fewer than these have not. With s the bytes of a message, c a rate of copies:
 //   inside a host, s < eager   sender busy send + s/c, then latency; receiver busy receive + s/c
 //   inside a host, otherwise   sender busy send, then latency; receiver, when its lane is there,
-//                              busy rendezvous + s/read; the send ends a latency later
+//                              busy rendezvous + s/read, or s/written for what the sender has
+//                              written in this call, and crossing more if it has itself announced
+//                              such a message that is not yet read; the send ends a latency later
 //   between hosts, s < eager   sender busy send + s/c, then the network; receiver busy
 //                              receive + s/c
 //   between hosts, otherwise   sender busy send, then an empty message; the receiver, when its lane
@@ -24,8 +26,10 @@
 //                              receive and the copy of the last fragment
 //   the same inside a host     an empty message comes a loopback later, and the data that much
 //                              after its copy at the sender
-//   a sum                      receiver busy s/sum more in a reduce, of which nobody else reads the
-//                              result, and s/rewrite in others
+//   a sum                      receiver busy s/sum more
+//   writing what others read   busy s/rewrite more for a message, and instead of s/sum or s/copy
+//                              for a sum or a copy, into bytes that others have read in place since
+//                              the rank last wrote them (mpi_caches.h)
 // Two ranks are in step, that is within the latency of a message of each other, at the beginning
 // and after both have had long messages of each other at once, and no other long ones since.
 // Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
@@ -38,7 +42,9 @@
 #include <string>
 #include <vector>
 
+#include "collectives/mpi/mpi_caches.h"
 #include "collectives/mpi/mpi_profile.h"
+#include "collectives/mpi/mpi_schedule.h"
 #include "collectives/schedule/schedule.h"
 #include "network/contract/network.h"
 #include "sim/simulator.h"
@@ -54,7 +60,7 @@ class MpiExecutor final : private EventHandler {
               const Schedule& schedule, std::span<const NodeId> nodes, const MpiProfile& profile,
               Bytes size, std::uint32_t under_way);
 
-  void start(SimTime begin);  // When all ranks begin.
+  void start(const MpiCopies& copies);  // All ranks begin with these.
   // When the last rank has ended; none if one never does. After the simulator has run.
   [[nodiscard]] std::optional<SimTime> finish_time() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
@@ -83,6 +89,7 @@ class MpiExecutor final : private EventHandler {
     ConnectionId there = {};  // Between hosts, both ways.
     ConnectionId back = {};
     std::vector<Bytes> leaving = {};  // Sizes of messages before Launch.
+    std::deque<Bytes> written = {};   // Of those read in place, what the sender has written.
     std::uint32_t arrived = 0;        // Messages that the receiver may take.
     std::uint32_t launched = 0;       // Where receivers post: messages that wait for that,
     std::uint32_t posted = 0;         // receives that wait for messages,
@@ -100,7 +107,8 @@ class MpiExecutor final : private EventHandler {
   struct Rank {
     std::uint64_t next = 0;     // Step.
     SimTime free = {};          // When its CPU has nothing to do.
-    std::uint32_t sends = 0;    // Those that have not ended.
+    std::uint32_t sends = 0;    // Those that have not ended,
+    std::uint32_t offers = 0;   // and those of them that are read in place.
     std::uint64_t posting = 0;  // The step from which on receives are not posted,
     std::uint32_t posts = 0;    // and how many before have not come.
     bool has_received = false;  // Since the last send.
@@ -128,6 +136,11 @@ class MpiExecutor final : private EventHandler {
   // Keeps the CPU of a rank busy; returns until when.
   SimTime occupy(std::uint32_t rank, SimTime busy);
   [[nodiscard]] bool is_eager(const Link& link, Bytes size) const;
+  [[nodiscard]] bool is_in_place(const Link& link, Bytes size) const;
+  // CPU time of a receiver for a message until it has all of it, sums apart.
+  SimTime receiving(std::uint32_t rank, Link& link, Bytes size);
+  // CPU time for writing so many bytes, of which others had read `had`.
+  [[nodiscard]] SimTime writing(Bytes size, Bytes had, Bandwidth rate) const;
 
   Simulator& simulator_;
   Network& network_;
@@ -137,6 +150,7 @@ class MpiExecutor final : private EventHandler {
   Chunking chunking_;
   std::vector<Link> links_;
   std::vector<Rank> ranks_;
+  std::optional<MpiCaches> caches_ = {};
   std::uint32_t left_ = 0;
   SimTime end_ = {};
   std::uint64_t messages_ = 0;

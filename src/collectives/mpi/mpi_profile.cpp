@@ -20,8 +20,14 @@ void shared_fields(Fields& fields, MpiProfile::Shared& shared) {
   fields.required("rendezvous", shared.rendezvous, kTime,
                   "CPU time of the receiver to read a message in place.");
   fields.required("read", shared.read, kRate, "The rate at which it does.");
+  fields.required("written", shared.written, kRate,
+                  "The rate of what its sender has just written.");
   fields.required("cached", shared.cached, kSize, "From this size on it comes from memory.");
   fields.required("uncached", shared.uncached, kRate, "The rate from there.");
+  fields.required("crossing", shared.crossing, kTime,
+                  "CPU time more while others read from the receiver.");
+  fields.required("rewrite", shared.rewrite, kRate,
+                  "Copies, sums and reads into what other ranks have read before.");
 }
 
 void tcp_fields(Fields& fields, MpiProfile::Tcp& tcp) {
@@ -47,8 +53,6 @@ void mpi_fields(Fields& fields, MpiProfile& profile) {
   fields.required("tcp", profile.tcp, Group{tcp_fields}, "Messages between hosts.");
   fields.required("sum", profile.sum, kRate, "Sums of floats, by the bytes of one addend.");
   fields.required("copy", profile.copy, kRate, "Copies within a rank.");
-  fields.required("rewrite", profile.rewrite, kRate,
-                  "Both, into what other ranks have read before.");
   fields.check([&](const ConfigNode& node) {
     if (profile.shared.has_value() == profile.loopback.has_value()) {
       node.fail("one of shared and loopback", profile.shared ? "both" : "none");

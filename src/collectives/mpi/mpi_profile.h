@@ -24,8 +24,11 @@ struct MpiProfile {
     Bandwidth copy;      // Each of two copies, below `eager`.
     SimTime rendezvous;  // CPU time of the receiver for a message that it reads in place,
     Bandwidth read;      // and its rate,
-    Bytes cached;        // from this size on
+    Bandwidth written;   // for what the sender has written since it was read last this one,
+    Bytes cached;        // and from this size on
     Bandwidth uncached;  // this one.
+    SimTime crossing;    // More of it while others read from the receiver.
+    Bandwidth rewrite;   // Writes into lines that the caches of other ranks have read before.
   };
   // Between hosts, and inside one where nothing is shared: by the sockets of the kernel.
   struct Tcp {
@@ -42,9 +45,8 @@ struct MpiProfile {
   std::optional<Shared> shared;
   std::optional<SimTime> loopback;  // They go by `tcp`, so much later, threads awake.
   Tcp tcp;
-  Bandwidth sum;      // Sums of floats in host memory, by the bytes of one addend,
-  Bandwidth copy;     // and from one buffer of a rank to another.
-  Bandwidth rewrite;  // Both, into lines that the caches of other ranks have read before.
+  Bandwidth sum;   // Sums of floats in host memory, by the bytes of one addend,
+  Bandwidth copy;  // and from one buffer of a rank to another.
 
   // Throws ConfigError.
   [[nodiscard]] static MpiProfile load(const std::filesystem::path& file);

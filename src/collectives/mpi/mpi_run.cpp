@@ -47,9 +47,7 @@ MpiTiming time_mpi(const Cluster& cluster, const std::vector<NodeId>& nodes, std
   const auto network = make_network(fidelity, simulator, routing, packet);
   MpiExecutor executor(simulator, *network, cluster.topology, *schedule, nodes, profile, call.size,
                        mpi_under_way(name, call));
-  const MpiCopies copies = mpi_copies(name, call);
-  executor.start(transfer_time(copies.own, profile.copy) +
-                 transfer_time(copies.shared, profile.rewrite));
+  executor.start(mpi_copies(name, call));
   simulator.run();
   MpiTiming timing{.messages = executor.messages(),
                    .fingerprint = simulator.fingerprint(),

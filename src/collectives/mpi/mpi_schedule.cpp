@@ -72,10 +72,11 @@ struct MpiRow {
   Cut cut = Cut::Ranks;
   void (*write)(MpiWriter& writer) = nullptr;
   Algorithm literature = nullptr;
-  // Copies that a rank first makes in its memory: times the whole size, to where others read it,
-  // and times a block, to where they do not.
+  // Copies that a rank first makes in its memory: times the whole size, and times a block. What it
+  // then sends is the copy of the whole, or that of the block.
   int wholes = 0;
   int blocks = 0;
+  bool sends_block = false;
   // Receives of a rank that are posted in advance, and sends that need not have ended before the
   // next one; 0: all.
   std::uint32_t under_way = 1;
@@ -131,14 +132,27 @@ constexpr std::array kRows{
     MpiRow{.operation = AllGather,
            .name = "linear",
            .parts = {{{Gather, "basic_linear"}, {Broadcast, "basic_linear"}}}},
-    MpiRow{
-        .operation = AllGather, .name = "bruck", .literature = &kBruck, .wholes = 1, .blocks = 1},
+    MpiRow{.operation = AllGather,
+           .name = "bruck",
+           .literature = &kBruck,
+           .wholes = 1,
+           .blocks = 1,
+           .sends_block = true},
     MpiRow{.operation = AllGather,
            .name = "recursive_doubling",
            .literature = &kRecursiveDoubling,
-           .blocks = 1},
-    MpiRow{.operation = AllGather, .name = "ring", .literature = &kRing, .blocks = 1},
-    MpiRow{.operation = AllGather, .name = "neighbor", .write = write_neighbors, .blocks = 1},
+           .blocks = 1,
+           .sends_block = true},
+    MpiRow{.operation = AllGather,
+           .name = "ring",
+           .literature = &kRing,
+           .blocks = 1,
+           .sends_block = true},
+    MpiRow{.operation = AllGather,
+           .name = "neighbor",
+           .write = write_neighbors,
+           .blocks = 1,
+           .sends_block = true},
     MpiRow{.operation = AllGather,
            .name = "two_proc",
            .literature = &kRecursiveDoubling,
@@ -226,18 +240,21 @@ constexpr std::array kRows{
            .name = "brucks",
            .literature = &kBruck,
            .wholes = 1,
-           .blocks = 1},
+           .blocks = 1,
+           .sends_block = true},
     MpiRow{.library = Mpich,
            .operation = AllGather,
            .name = "recursive_doubling",
            .literature = &kRecursiveDoubling,
            .blocks = 1,
+           .sends_block = true,
            .can = are_power},
     MpiRow{.library = Mpich,
            .operation = AllGather,
            .name = "ring",
            .literature = &kRing,
-           .blocks = 1},
+           .blocks = 1,
+           .sends_block = true},
     MpiRow{.library = Mpich,
            .operation = ReduceScatter,
            .name = "recursive_halving",
@@ -392,8 +409,11 @@ std::optional<std::string> mpi_algorithm(std::string_view name, const MpiCall& c
 MpiCopies mpi_copies(std::string_view name, const MpiCall& call) {
   const MpiRow* const row = find_row(call, name);
   CHECK(row != nullptr, "an algorithm with a schedule");
-  return {.own = Bytes(call.size.count() / call.ranks * row->blocks),
-          .shared = call.size * row->wholes};
+  using enum MpiCopies::Sent;
+  return {.bytes = call.size * row->wholes + Bytes(call.size.count() / call.ranks * row->blocks),
+          .sent = row->sends_block  ? Block
+                  : row->wholes > 0 ? Whole
+                                    : Nothing};
 }
 
 std::uint32_t mpi_under_way(std::string_view name, const MpiCall& call) {

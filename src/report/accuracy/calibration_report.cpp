@@ -193,7 +193,7 @@ Table rate_table(const RateCalibration& calibration) {
   Table table({column("rate", "rate", Align::Left), column("shipped", "shipped"),
                column("value", "value"), column("low", "low"), column("high", "high"),
                column("rows", "rows"), column("stays because", "reason", Align::Left)});
-  for (const CalibratedRate& rate : calibration.rates) {
+  for (const FittedConstant& rate : calibration.rates) {
     const auto cell = [&](double value) {
       return rate.is_time ? Cell{fmt::format("{:.2f} us", value * 1e6), value}
                           : Cell::number(value, value >= 2.0 ? 0 : 3);

@@ -4,6 +4,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,7 +65,7 @@ Table host_constants(const HostCalibration& calibration) {
                column("high", "high"),
                column("rows", "rows"),
                column("stays because", "reason", Align::Left)});
-  for (const HostConstant& one : calibration.constants) {
+  for (const FittedConstant& one : calibration.constants) {
     const auto value = [&](double number) {
       return Cell{one.is_time ? fmt::format("{:.3g} ns", number * 1e9)
                               : fmt::format("{:.3g} GB/s", number / 8e9),
@@ -91,7 +93,86 @@ Table host_collectives(const HostCalibration& calibration) {
   return table;
 }
 
+// "all_reduce, 2 ranks" or "ping-pong, tcp".
+std::string group_of(const HostRow& row) {
+  return parse_operation(row.test) ? fmt::format("{}, {} ranks", row.test, row.ranks)
+                                   : fmt::format("{}, {}", row.test, row.path);
+}
+
+double log_ratio(const HostPrediction& one) {
+  return std::log(one.predicted_us / one.measured_us);
+}
+
+// Groups in the order of their first rows, then all collectives.
+Table host_scores(const HostValidationReport::Host& host) {
+  Table table({column("rows", "rows", Align::Left), column("count", "count"),
+               column("median", "median"), column("p90", "p90"), column("bias", "bias")});
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<EstimatedRow>> groups;
+  const std::string all = "all collectives";
+  const auto add = [&](const std::string& name, const HostPrediction& one) {
+    if (!groups.contains(name)) {
+      names.push_back(name);
+    }
+    groups[name].push_back({.use = RowUse::KeptOut, .fitted = log_ratio(one)});
+  };
+  for (const HostPrediction& one : host.predictions.rows) {
+    add(group_of(one.row), one);
+  }
+  for (const HostPrediction& one : host.predictions.rows) {
+    if (parse_operation(one.row.test)) {
+      add(all, one);
+    }
+  }
+  for (const std::string& name : names) {
+    const std::vector<EstimatedRow>& rows = groups.at(name);
+    const CalibrationError error = calibration_error(rows);
+    double sum = 0.0;
+    for (const EstimatedRow& row : rows) {
+      sum += row.fitted;
+    }
+    table.add_row({Cell::of(name), Cell::count(error.rows), error_cell(true, error.median_fitted),
+                   error_cell(true, error.p90_fitted),
+                   bias_cell(true, sum / static_cast<double>(rows.size()))});
+  }
+  return table;
+}
+
+Table host_predictions(const HostValidationReport& report) {
+  Table table({column("host", "host", Align::Left), column("test", "test", Align::Left),
+               column("path", "path", Align::Left), column("ranks", "ranks"),
+               column("size", "size_bytes"), column("measured us", "measured_us"),
+               column("predicted us", "predicted_us"), column("log ratio", "log_ratio")});
+  for (const HostValidationReport::Host& host : report.hosts) {
+    for (const HostPrediction& one : host.predictions.rows) {
+      table.add_row({Cell::of(host.set.name), Cell::of(one.row.test), Cell::of(one.row.path),
+                     Cell::count(one.row.ranks),
+                     Cell{to_string(one.row.size), one.row.size.count()},
+                     Cell::number(one.measured_us, 2), Cell::number(one.predicted_us, 2),
+                     Cell::number(log_ratio(one), 3)});
+    }
+  }
+  return table;
+}
+
 }  // namespace
+
+Document document_of(const HostValidationReport& report) {
+  Document document;
+  document.heading.push_back(
+      fmt::format("Validated by Trainyard: {} hosts, costs of MPI's messages of {}",
+                  report.hosts.size(), report.profile));
+  for (const HostValidationReport::Host& host : report.hosts) {
+    document.add_table(fmt::format("{}: {}, {} cores, {}: |predicted / measured - 1|",
+                                   host.set.name, host.set.cpu, host.set.cores, host.set.mpi),
+                       host_scores(host));
+    for (const std::string& note : notes_of(host.predictions)) {
+      document.notes.push_back(fmt::format("{}: {}", host.set.name, note));
+    }
+  }
+  document.add_table("All rows", host_predictions(report), Shown::Programs, "rows");
+  return document;
+}
 
 void add_host(const HostCalibration& calibration, Document& document) {
   document.heading.push_back(fmt::format("Host: {}, {} cores, {}; noise {}", calibration.set.cpu,

@@ -33,6 +33,9 @@ HostSet made_by(const MpiProfile& profile) {
     }
   };
   for (std::int64_t bytes = 8; bytes <= 1 << 28; bytes = bytes * 3 / 2) {
+    for (const char* const test : {"written", "returned", "exchange", "exchange-written"}) {
+      add(test, "shared", bytes);
+    }
     for (const char* const path : {"shared", "tcp"}) {
       add("ping-pong", path, bytes);
       if (bytes <= 256) {
@@ -63,7 +66,9 @@ TEST_CASE("a fit to a host finds the constants that made its rows", "[calibratio
   truth.shared->read = gigabits_per_second(100);
   truth.tcp.send = microseconds(5);
   truth.sum = gigabits_per_second(200);
-  truth.rewrite = gigabits_per_second(20);
+  truth.shared->rewrite = gigabits_per_second(20);
+  truth.shared->written = gigabits_per_second(50);
+  truth.shared->crossing = nanoseconds(700);
   const HostCalibration made = calibrated(made_by(truth));
   ConfigDocument document = ConfigDocument::parse(made.profile, "profile.yaml");
   MpiProfile found;
@@ -79,8 +84,10 @@ TEST_CASE("a fit to a host finds the constants that made its rows", "[calibratio
   REQUIRE(rate(found.shared->read) == near(rate(truth.shared->read)));
   REQUIRE(rate(found.sum) == near(rate(truth.sum)));
   REQUIRE(rate(found.copy) == near(rate(truth.copy)));
-  REQUIRE(rate(found.rewrite) == near(rate(truth.rewrite)));
-  for (const HostConstant& constant : made.constants) {
+  REQUIRE(rate(found.shared->rewrite) == near(rate(truth.shared->rewrite)));
+  REQUIRE(rate(found.shared->written) == near(rate(truth.shared->written)));
+  REQUIRE(found.shared->crossing.seconds() == near(truth.shared->crossing.seconds()));
+  for (const FittedConstant& constant : made.constants) {
     INFO(constant.name);
     REQUIRE(constant.is_fitted);
     REQUIRE(constant.low < constant.value);

@@ -129,8 +129,8 @@ RateCalibration calibrated_to(std::vector<RateTable> tables, const GpuModel& gpu
                          one_after_another);
 }
 
-const CalibratedRate& rate_of(const RateCalibration& made, const std::string& name) {
-  for (const CalibratedRate& rate : made.rates) {
+const FittedConstant& rate_of(const RateCalibration& made, const std::string& name) {
+  for (const FittedConstant& rate : made.rates) {
     if (rate.name == name) {
       return rate;
     }
@@ -156,7 +156,7 @@ TEST_CASE("planted rates of kernels are within their intervals in most trials") 
   for (std::uint64_t trial = 0; trial < cases(20); ++trial) {
     const RateCalibration made = calibrated_to(measured_with(planted, gpu, 0.03, trial + 1), gpu);
     for (const auto& [name, value] : kPlanted) {
-      const CalibratedRate& rate = rate_of(made, name);
+      const FittedConstant& rate = rate_of(made, name);
       if (rate.is_fitted) {
         ++all;
         within += rate.low <= value && value <= rate.high ? 1 : 0;
@@ -203,7 +203,7 @@ TEST_CASE("what no row shows stays as shipped and says so") {
   tables.erase(tables.begin(), tables.begin() + 3);  // Memory alone.
   const RateCalibration made = calibrated_to(std::move(tables), gpu);
   REQUIRE(rate_of(made, "hopper.memory").is_fitted);
-  const CalibratedRate& gemm = rate_of(made, "hopper.gemm");
+  const FittedConstant& gemm = rate_of(made, "hopper.gemm");
   REQUIRE(!gemm.is_fitted);
   REQUIRE(gemm.value == gemm.shipped);
   REQUIRE(!gemm.reason.empty());

@@ -11,16 +11,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "calibration/measured/measurement.h"
 #include "collectives/run/run.h"
 #include "hw/parts/catalogue.h"
+#include "support/page_part.h"
 #include "support/paths.h"
 #include "topology/cluster/cluster.h"
 
@@ -89,13 +87,6 @@ Outcome outcome_of(const Case& item) {
           .measured = row.busbw_gbps};
 }
 
-std::string read(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 constexpr const char* kBegin = "<!-- written by tests/calibration/predict/accuracy_test.cpp -->\n";
 constexpr const char* kEnd = "<!-- end -->\n";
 
@@ -115,17 +106,7 @@ TEST_CASE("large messages reach the measured bus bandwidth within their budgets"
                     outcome.measured, outcome.predicted, outcome.error_percent(), item.remark);
   }
 
-  const std::filesystem::path page = kRoot / "docs/accuracy/accuracy.md";
-  const std::string before = read(page);
-  const std::size_t begin = before.find(kBegin);
-  const std::size_t end = before.find(kEnd);
-  REQUIRE(begin != std::string::npos);
-  REQUIRE(end != std::string::npos);
-  const std::string after = before.substr(0, begin) + kBegin + text + before.substr(end);
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(page) << after;
-  }
-  REQUIRE(read(page) == after);
+  hold_part("docs/accuracy/accuracy.md", kBegin, kEnd, text);
 }
 
 }  // namespace trainyard

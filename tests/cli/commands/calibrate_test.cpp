@@ -157,7 +157,7 @@ TEST_CASE("calibrate has one line for what it cannot use, and writes nothing the
 
 TEST_CASE("a profile of MPI is fitted to a measured host and used", "[cli][calibrate][mpi]") {
   const ScratchFolder folder;
-  const std::string host = source_dir().string() + "/validation/hosts/epyc.yaml";
+  const std::string host = source_dir().string() + "/validation/hosts/epyc-one-core.yaml";
   const std::string profile = (folder.path() / "mpi.yaml").string();
   const std::string report = run_calibration(
       {host, "--cluster", "dgx-a100", "--mpi-profile-out", profile, "--format", "json"});

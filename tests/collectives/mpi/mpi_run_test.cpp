@@ -42,10 +42,46 @@ TEST_CASE("sums and copies of its own take a rank's time", "[collectives][mpi]")
   const Bytes size = kib(2);
   REQUIRE(time_of(host, Operation::AllReduce, "recursive_doubling", size) ==
           shared.send + shared.latency + shared.receive + transfer_time(size, shared.copy) * 2 +
-              transfer_time(size, profile.rewrite) * 2);
+              transfer_time(size, profile.copy) + transfer_time(size, profile.sum));
   REQUIRE(time_of(host, Operation::Reduce, "linear", size) ==
           shared.send + shared.latency + shared.receive + transfer_time(size, shared.copy) * 2 +
               transfer_time(size, profile.sum));
+}
+
+TEST_CASE("lines go from cache to cache where ranks read in place what others write",
+          "[collectives][mpi]") {
+  const MpiProfile profile = shipped_mpi_profile();
+  const MpiProfile::Shared& shared = *profile.shared;
+  const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
+  const Bytes size = kib(64);
+  const Bytes half = kib(32);
+  // Until the other one knows that a message has been read, the rank adds up.
+  const SimTime crossed = shared.send + shared.latency + shared.rendezvous + shared.crossing;
+  const SimTime rewritten = transfer_time(half, shared.rewrite);
+  // Of what a rank copies, the other one has read one half in the call before. It sends the other
+  // half, adds up one that it alone has, sends that, and gets the other one, which had been read.
+  REQUIRE(time_of(host, Operation::AllReduce, "ring", size) ==
+          rewritten + transfer_time(half, profile.copy) + crossed * 2 +
+              transfer_time(half, shared.written) * 2 + transfer_time(half, profile.sum) +
+              rewritten + shared.latency);
+  REQUIRE(time_of(host, Operation::ReduceScatter, "recursive_halving", size) ==
+          rewritten + transfer_time(half, profile.copy) + crossed +
+              transfer_time(half, shared.written) + transfer_time(half, profile.sum));
+  // It adds up into all of what the other one has read.
+  REQUIRE(time_of(host, Operation::AllReduce, "recursive_doubling", size) ==
+          transfer_time(size, profile.copy) + crossed + transfer_time(size, shared.written) +
+              transfer_time(size, shared.rewrite));
+  // Nobody writes what is sent here.
+  REQUIRE(time_of(host, Operation::AllToAll, "two_proc", size) ==
+          transfer_time(half, profile.copy) + crossed + transfer_time(half, shared.read) +
+              shared.latency);
+  REQUIRE(time_of(host, Operation::AllGather, "two_proc", size) ==
+          time_of(host, Operation::AllToAll, "two_proc", size));
+  // One that forwards has written it, and the next one has read that in the call before.
+  const Cluster three = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 3});
+  REQUIRE(time_of(three, Operation::Broadcast, "chain", size) >
+          transfer_time(size, shared.read) + transfer_time(size, shared.rewrite) +
+              transfer_time(size, shared.written));
 }
 
 TEST_CASE("between hosts a long message is asked for", "[collectives][mpi]") {

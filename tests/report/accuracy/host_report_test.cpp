@@ -34,4 +34,27 @@ TEST_CASE("the report of a host says what was fitted and how far off its collect
   REQUIRE(text.find("10.0 %") != std::string::npos);
 }
 
+TEST_CASE("the report of validated hosts has each group of rows and all collectives",
+          "[report][mpi]") {
+  const auto one = [](const char* test, double predicted) {
+    return HostPrediction{.row = {.test = test, .path = "shared", .ranks = 2, .size = kib(4)},
+                          .measured_us = 2.0,
+                          .predicted_us = predicted};
+  };
+  const HostValidationReport report{
+      .profile = "mpi.yaml",
+      .hosts = {{.set = {.name = "h.yaml", .cpu = "CPU", .cores = 2, .mpi = "MPI", .rows = {}},
+                 .predictions = {
+                     .rows = {one("ping-pong", 2.2), one("all_reduce", 3.0), one("alltoall", 1.0)},
+                     .silent = 3}}}};
+  const std::string text = render(report, Format::Table);
+  INFO(text);
+  REQUIRE(text.find("ping-pong, shared") != std::string::npos);
+  REQUIRE(text.find("10.0 %") != std::string::npos);
+  REQUIRE(text.find("all_reduce, 2 ranks") != std::string::npos);
+  REQUIRE(text.find("all collectives") != std::string::npos);
+  REQUIRE(text.find("h.yaml: 3 rows of sockets") != std::string::npos);
+  REQUIRE(render(report, Format::Csv).find("predicted_us") != std::string::npos);
+}
+
 }  // namespace trainyard

@@ -101,9 +101,11 @@ double slowest_us(double begin) {
   return slowest;
 }
 
-// Half a round trip.
-Row ping_pong(std::size_t bytes, bool quick) {
+// Half a round trip. With `returned`, ranks receive into the buffer that they send from, which the
+// other one has read.
+Row ping_pong(std::size_t bytes, bool returned, bool quick) {
   Buffers buffers(bytes);
+  float* const target = returned ? buffers.first.data() : buffers.second.data();
   const int batch = batch_of(bytes);
   std::vector<double> times;
   const int rank = own_rank();
@@ -113,15 +115,15 @@ Row ping_pong(std::size_t bytes, bool quick) {
     for (int j = 0; j < batch; ++j) {
       if (rank == 0) {
         send(buffers.first.data(), bytes, 1);
-        receive(buffers.second.data(), bytes, 1);
+        receive(target, bytes, 1);
       } else if (rank == 1) {
-        receive(buffers.second.data(), bytes, 0);
+        receive(target, bytes, 0);
         send(buffers.first.data(), bytes, 0);
       }
     }
     times.push_back((now_us() - begin) / (2.0 * batch));
   }
-  return row_of({.test = "ping-pong", .bytes = bytes}, std::move(times));
+  return row_of({.test = returned ? "returned" : "ping-pong", .bytes = bytes}, std::move(times));
 }
 
 // What a send takes its sender, of 16 in a row.
@@ -418,7 +420,7 @@ void measure_memory(bool quick, const Sink& sink) {
 void measure_messages(const std::string& path, bool quick, const Sink& sink) {
   constexpr std::size_t kMost = std::size_t{16} << 20;
   for (const std::size_t bytes : sizes_up_to(path == "tcp" ? kMost / 16 : kMost, quick)) {
-    give(ping_pong(bytes, quick), path, sink);
+    give(ping_pong(bytes, false, quick), path, sink);
     // Of longer ones the copies of the receiver bound the sender.
     if (bytes <= 128) {
       give(sends(bytes, quick), path, sink);
@@ -428,6 +430,7 @@ void measure_messages(const std::string& path, bool quick, const Sink& sink) {
       give(exchange(bytes, false, quick), path, sink);
       give(exchange(bytes, true, quick), path, sink);
       give(written(bytes, quick), path, sink);
+      give(ping_pong(bytes, true, quick), path, sink);
     }
   }
 }
