@@ -287,7 +287,7 @@ Complaints check_each_source_has_a_test(const std::vector<std::string>& paths,
 using TypePlaces = std::map<std::string, std::string>;
 
 Complaints check_unique_types(const SourceFile& file, TypePlaces& known) {
-  static const std::regex space(R"re(^namespace ([\w:]+) \{)re");
+  static const std::regex space(R"re(^(inline )?namespace ([\w:]+) \{)re");
   static const std::regex type(
       R"re(^(?:struct|class) (?:alignas\(\d+\) )?(\w+)(?: final)?(?: : [^;]*)?(?: \{.*)?$)re");
   Complaints complaints;
@@ -297,7 +297,7 @@ Complaints check_unique_types(const SourceFile& file, TypePlaces& known) {
     // The patterns are tried at the beginning alone.
     constexpr auto kThere = std::regex_constants::match_continuous;
     if (std::regex_search(file.code[i], match, space, kThere)) {
-      inside = match[1];
+      inside = match[1].matched ? inside + "::" + match[2].str() : match[2].str();
     } else if (std::regex_search(file.code[i], match, type, kThere)) {
       const std::string name = inside + "::" + match[1].str();
       const auto [place, is_new] = known.try_emplace(name, file.path);
@@ -440,7 +440,9 @@ TEST_CASE("no two headers define a type of one name", "[text]") {
   REQUIRE(check_unique_types(parse_source("src/sim/a.h",
                                           "namespace trainyard {\n"
                                           "struct Wheel {\n};\n"
-                                          "struct Axle;\n"),
+                                          "struct Axle;\n"
+                                          "inline namespace v0 {\n"
+                                          "struct Wheel {\n};\n"),
                              sample)
               .empty());
   REQUIRE(check_unique_types(parse_source("src/hw/b.h",

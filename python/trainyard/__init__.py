@@ -16,5 +16,4 @@ from trainyard._core import Cancelled, Error, __version__
 _made = {function.__name__: function for function in functions().values()}
 globals().update(_made)
 
-__all__ = ["Cancelled", "Cluster", "Error", "Result", "Warning", "__version__", "call", "commands",
-           *_made]
+__all__ = ["Cancelled", "Cluster", "Error", "Result", "__version__", "call", "commands", *_made]

@@ -16,7 +16,8 @@
 #include "sim/config_error.h"
 #include "sim/run_host.h"
 
-namespace trainyard::inline v0 {
+namespace trainyard {
+inline namespace v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -167,7 +168,8 @@ Table Result::table(std::string_view path) const {
   std::map<std::string, std::size_t> positions;
   for (const Json& item : found) {
     if (!found.is_array() || !item.is_object()) {
-      throw Error(std::string(path) + ": expected an array of objects, found another value");
+      throw Error((path.empty() ? "the result" : std::string(path)) +
+                  ": expected an array of objects, found another value");
     }
     for (const auto& [key, value] : item.items()) {
       if (positions.try_emplace(key, table.columns.size()).second) {
@@ -270,4 +272,5 @@ std::vector<CommandRow> commands() {
   return rows;
 }
 
-}  // namespace trainyard::inline v0
+}  // namespace v0
+}  // namespace trainyard

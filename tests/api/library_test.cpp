@@ -100,6 +100,8 @@ TEST_CASE("figures are found by their paths, tables by the array they are") {
                       "operation: expected a number, found \"all_reduce\"");
   REQUIRE_THROWS_WITH(result.table("ranks"),
                       "ranks: expected an array of objects, found another value");
+  REQUIRE_THROWS_WITH(result.table(""),
+                      "the result: expected an array of objects, found another value");
 }
 
 TEST_CASE("errors are those of the program, with their place") {

@@ -47,14 +47,15 @@ TEST_CASE("a wheel works in a fresh virtual environment, without a network", "[l
   const ScratchFolder folder;
   const std::filesystem::path build =
       std::filesystem::path(program_path()).parent_path().parent_path();
-  const ProgramResult result = run_shell(
-      TRAINYARD_PYTHON " " + (source_dir() / "python/tools/wheel.py").string() + " " + build.string() +
-          " . && " TRAINYARD_PYTHON
-          " -m venv fresh && fresh/bin/pip install -q --no-index "
-          "--disable-pip-version-check trainyard-*.whl && cd fresh && "
-          "bin/python -c 'import trainyard; print(trainyard.__file__); "
-          "print(trainyard.topology(cluster=\"dgx-h100\").text, end=\"\")'",
-      folder.path());
+  const ProgramResult result =
+      run_shell(TRAINYARD_PYTHON " " + (source_dir() / "python/tools/wheel.py").string() + " " +
+                    build.string() +
+                    " . && " TRAINYARD_PYTHON
+                    " -m venv fresh && fresh/bin/pip install -q --no-index "
+                    "--disable-pip-version-check trainyard-*.whl && cd fresh && "
+                    "bin/python -c 'import trainyard; print(trainyard.__file__); "
+                    "print(trainyard.topology(cluster=\"dgx-h100\").text, end=\"\")'",
+                folder.path());
   INFO(result.output << result.error);
   REQUIRE(result.status == 0);
   const std::size_t end = result.output.find('\n');

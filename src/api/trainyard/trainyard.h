@@ -30,7 +30,8 @@
 #define TRAINYARD_EXPORT __attribute__((visibility("default")))
 
 // The inner namespace is that of the binary interface: libraries of two versions do not mix.
-namespace trainyard::inline v0 {
+namespace trainyard {
+inline namespace v0 {
 
 // Input that cannot be used, or a machine that lacks what the run needs. what() is the one line that
 // the program prints: "--nodes: expected a whole number from 1 to 1000000, found "0"".
@@ -178,4 +179,5 @@ struct CommandRow {
 // mpirun becomes another program. Returns the exit status.
 [[nodiscard]] TRAINYARD_EXPORT int run_program(int argc, char** argv);
 
-}  // namespace trainyard::inline v0
+}  // namespace v0
+}  // namespace trainyard
