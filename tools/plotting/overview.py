@@ -8,6 +8,7 @@ from .labels import words
 
 MOST_BARS = 40
 MOST_NUMBERS = 60  # Bars with a number each.
+MOST_LETTERS = 50  # Of a name.
 
 # What tells the table, the names of its bars, their values.
 KNOWN = (
@@ -97,7 +98,8 @@ def name_of(row, names):
     for name in names:
         text = text_of(row[name])
         parts.append(f"{words(name)} {text}" if text.isdigit() else text)
-    return ", ".join(part for part in parts if part)
+    text = ", ".join(part for part in parts if part)
+    return text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS - 1] + "\u2026"
 
 
 def draw_overview(report, figure, options):

@@ -58,10 +58,14 @@ def draw_timeline(report, figure, options):
         raise expected("input", "spans on these tracks", "none")
     longest = max(ends)
     for index, (kind, each) in enumerate(spans.items()):
+        by_lane = {}
         for lane, event in each:
-            axes.broken_barh([(event["ts"] / 1000, event["dur"] / 1000)], (lane - 0.4, 0.8),
-                             facecolors=style.colour(index), edgecolor="white", linewidth=0.1,
-                             label=kind if event is each[0][1] else None)
+            by_lane.setdefault(lane, []).append((event["ts"] / 1000, event["dur"] / 1000))
+        for lane, ranges in by_lane.items():
+            axes.broken_barh(ranges, (lane - 0.4, 0.8), facecolors=style.colour(index),
+                             edgecolor="white", linewidth=0.1,
+                             label=kind if lane == each[0][0] else None)
+        for lane, event in each:
             number = re.search(r"micro-batch (\d+)", event["name"])
             if number and event["dur"] > 0.012 * longest:
                 axes.text((event["ts"] + event["dur"] / 2) / 1000, lane, number[1], ha="center",
