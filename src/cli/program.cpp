@@ -26,10 +26,9 @@ constexpr std::string_view kIntroduction =
     "Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.\n";
 
 constexpr std::string_view kAdvice = R"(
-Every command has --help. Try first:
+Every command has --help; --man has manual pages, --completion scripts for shells. Try first:
   trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
   trainyard topology --cluster dgx-h100 --nodes 4
-Manual pages: trainyard --man [COMMAND]. Completion: trainyard --completion bash|zsh|fish.
 )";
 
 // A result that nobody received, as on a full disk, must not look like success.
