@@ -328,7 +328,7 @@ int run_hosts(const OptionReader& reader, const Request& request,
        .profile = profile ? std::filesystem::path(*profile)
                           : (project_folder() / "configs/mpi/profile.yaml").lexically_normal(),
        .threads = request.threads});
-  write_output(request.output, render(report, request.format), out);
+  write_result(request.result, document_of(report), out);
   return 0;
 }
 
