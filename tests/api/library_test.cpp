@@ -39,7 +39,6 @@ const std::vector<std::string> kLines{
     "explain step --cluster dgx-h100 --nodes 1 --model llama-3-8b",
     "explain collective all_reduce --cluster dgx-h100 --nodes 2 --minbytes 1M --maxbytes 1M",
     "cost --cluster dgx-h100 --nodes 1 --model llama-3-8b",
-    "plan all_reduce --cluster dgx-h100 --nodes 2 --minbytes 1M --maxbytes 1M",
     "topology --cluster dgx-h100 --nodes 2",
     "parts",
     "transfer --cluster dgx-h100 --nodes 2 --from server0/gpu0 --to server1/gpu0"};

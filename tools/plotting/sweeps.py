@@ -121,7 +121,7 @@ def draw_heat_map(report, figure, options):
     table.require(options.x, options.y, options.value)
     xs = in_order(text_of(row[options.x]) for row in table.rows)
     ys = in_order(text_of(row[options.y]) for row in table.rows)
-    words = None if table.is_numeric(options.value) else in_order(
+    names = None if table.is_numeric(options.value) else in_order(
         text_of(row[options.value]) for row in table.rows if row[options.value] not in (None, ""))
     cells = [[float("nan")] * len(xs) for _ in ys]
     texts = [[""] * len(xs) for _ in ys]
@@ -131,14 +131,14 @@ def draw_heat_map(report, figure, options):
         if (column, line) in filled:
             raise expected(table.places[index], "one row for each x and y (--where)", "two")
         filled.add((column, line))
-        if words is not None and row[options.value] not in (None, ""):
-            cells[line][column] = words.index(text_of(row[options.value]))
-        elif words is None and table.number(index, options.value) is not None:
+        if names is not None and row[options.value] not in (None, ""):
+            cells[line][column] = names.index(text_of(row[options.value]))
+        elif names is None and table.number(index, options.value) is not None:
             cells[line][column] = table.number(index, options.value) * options.scale
             texts[line][column] = number_name(cells[line][column])
     axes = figure.subplots()
     axes.set_facecolor(style.MISSING)
-    draw_cells(figure, axes, cells, texts, words, options)
+    draw_cells(figure, axes, cells, texts, names, options)
     axes.set_xticks(range(len(xs)), axis_names(options.x, xs), rotation=45 if len(xs) > 9 else 0)
     axes.set_yticks(range(len(ys)), axis_names(options.y, ys))
     set_labels(axes, options, options.x, options.y)
@@ -149,11 +149,11 @@ def axis_names(column, keys):
     return [size_name(float(key)) for key in keys] if column == "size_bytes" else keys
 
 
-def draw_cells(figure, axes, cells, texts, words, options):
-    if words is not None:
-        axes.imshow(cells, aspect="auto", origin="lower", cmap=style.categories(len(words)),
-                    vmin=-0.5, vmax=len(words) - 0.5)
-        patches = [Patch(color=style.colour(index), label=word) for index, word in enumerate(words)]
+def draw_cells(figure, axes, cells, texts, names, options):
+    if names is not None:
+        axes.imshow(cells, aspect="auto", origin="lower", cmap=style.categories(len(names)),
+                    vmin=-0.5, vmax=len(names) - 0.5)
+        patches = [Patch(color=style.colour(index), label=name) for index, name in enumerate(names)]
         axes.legend(handles=patches, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
         return
     image = axes.imshow(cells, aspect="auto", origin="lower", cmap=style.MAP)

@@ -132,9 +132,6 @@ RunRequest read_run_request(std::string_view body) {
   const auto [command, named] = command_of(request.words);
   const OptionReader reader = parse_options(command, std::span(request.words).subspan(named));
   check_options(command, reader);
-  if (request.form == RunForm::Report && command.find("report") == nullptr) {
-    fail_value("form", fmt::format("one that {} has", command.name), "report");
-  }
   request.has_log_level = command.find("log-level") != nullptr && !reader.given("log-level");
   return request;
 }

@@ -82,7 +82,7 @@ TEST_CASE("the page of traffic has the distribution of its flows, links and tabl
   REQUIRE(chart_of(html, "Slowdown by size").lines.size() == 4);
   REQUIRE(html.charts.size() == 3);
   REQUIRE(!html.links.units.empty());
-  REQUIRE(html.tables.size() == 6);
+  REQUIRE(html.tables.size() == 5);
 }
 
 TEST_CASE("queues and rates are charts where they were sampled", "[traffic-html]") {

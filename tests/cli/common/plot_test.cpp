@@ -164,7 +164,7 @@ TEST_CASE("what cannot be drawn is one line and status 2") {
           "tools/plot: input: expected a JSON object or a CSV table, found nothing\n");
   REQUIRE(error_of("", "{\n\"a\": }").rfind("tools/plot: line 2: expected JSON, found ", 0) == 0);
   REQUIRE(error_of("", "x,y\n1,2\n3\n") == "tools/plot: line 3: expected 2 cells, found 1\n");
-  REQUIRE(error_of("", "x,y\n1,two\n") ==
+  REQUIRE(error_of("--kind lines --x x --y y", "x,y\n1,two\n") ==
           "tools/plot: line 2: expected a number as \"y\", found \"two\"\n");
   REQUIRE(error_of("--kind lines --x nodes --y times", kSweep)
               .rfind("tools/plot: header: expected a column \"times\", found \"nodes\"", 0) == 0);

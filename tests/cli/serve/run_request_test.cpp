@@ -60,8 +60,6 @@ TEST_CASE("requests that are no run get one line each", "[serve]") {
       {R"({"words": ["explain", "x"]})",
        "words: expected step, collective, search, traffic, cost, explain step or explain "
        "collective, found \"explain\""},
-      {R"({"words": ["cost", "--cluster", "x"], "form": "report"})",
-       "form: expected one that cost has, found \"report\""},
       {R"({"words": ["step", "--clutser", "x"]})",
        "step: unknown option \"--clutser\"; did you mean \"--cluster\"?"},
       {R"({"words": ["step", "--help"]})", "--help: expected no option of results and their form"},

@@ -69,7 +69,8 @@ TEST_CASE("spans of bytes have their category, rate and texts, and a counter of 
   REQUIRE(text.find(R"-("ts":0,"dur":2,"cat":"unit","args":{"bytes":4000,"rate (GB/s)":2,)-"
                     R"-("algorithm":"ring"}})-") != std::string::npos);
   std::vector<std::pair<double, double>> samples;
-  for (const auto& event : nlohmann::json::parse(text)["traceEvents"]) {
+  const nlohmann::json trace = nlohmann::json::parse(text);
+  for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "C") {
       REQUIRE(event["name"] == "unit (GB/s)");
       samples.emplace_back(event["ts"], event["args"]["now"]);
