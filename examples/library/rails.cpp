@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do NICs change? An all-reduce of 64 MiB on eight DGX H100 with eight, four and two NICs each,
-// and the step of a model on the same machines.
+// What do NICs change? An all-reduce of 64 MiB on eight DGX H100 with eight, four and two NICs
+// each, and the step of a model on the same machines.
 #include <trainyard/trainyard.h>
 #include <cstdio>
 #include <string>

@@ -18,7 +18,7 @@
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/crash_advice.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 namespace trainyard {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of the library, in words that neither the public header nor the house has: they name some
-// types alike, so that no file can include both.
+// One call of the library, in words that neither the public header nor the house has: they name
+// some types alike, so that no file can include both.
 #pragma once
 
 #include <functional>

@@ -14,7 +14,7 @@
 
 #include "api/call.h"
 #include "sim/config_error.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 namespace trainyard {
 inline namespace v0 {

@@ -31,7 +31,7 @@ struct TraceTrack {
   std::string name;
 };
 
-// What a viewer says of a span beside its name. Spans of one kind have one category, which viewers
+// Viewers say this of a span beside its name. Spans of one kind have one category, which viewers
 // filter by; all bytes of a category that are on their way at a time are a counter.
 struct TraceDetail {
   std::string category = {};

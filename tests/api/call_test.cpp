@@ -9,7 +9,7 @@
 
 #include "cli/common/commands.h"
 #include "sim/config_error.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 namespace trainyard {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainyard as a library: every command of the program, with its options, as a function. A call
-// reads the same files, takes the same options and gives the same figures, to the last digit, as the
-// command line; docs/commands describes them. This header and version.h are all that there is, and
-// they need nothing but the standard library.
+// reads the same files, takes the same options and gives the same figures, to the last digit, as
+// the command line; docs/commands describes them. This header and version.h are all that there is,
+// and they need nothing but the standard library.
 //
 //   const trainyard::Cluster cluster("dgx-h100", 8, {"server.nics=4"});
 //   const trainyard::Result result = cluster.collective("all_reduce", {{"minbytes", "64M"}});
 //   std::cout << result.text() << result.number("results.0.time_us");
 //
-// Calls may be made by several threads at once. Nothing is written to standard streams, no signal is
-// caught, and nothing ends the process but a mistake of Trainyard itself, a check that fails
+// Calls may be made by several threads at once. Nothing is written to standard streams, no signal
+// is caught, and nothing ends the process but a mistake of Trainyard itself, a check that fails
 // (CONTRIBUTING.md). Files are written where options name them.
 #pragma once
 
@@ -33,8 +33,8 @@
 namespace trainyard {
 inline namespace v0 {
 
-// Input that cannot be used, or a machine that lacks what the run needs. what() is the one line that
-// the program prints: "--nodes: expected a whole number from 1 to 1000000, found "0"".
+// Input that cannot be used, or a machine that lacks what the run needs. what() is the one line
+// that the program prints: "--nodes: expected a whole number from 1 to 1000000, found "0"".
 class TRAINYARD_EXPORT Error : public std::runtime_error {
  public:
   explicit Error(const std::string& line);
@@ -103,8 +103,8 @@ class TRAINYARD_EXPORT Result {
   Result& operator=(Result&& other) noexcept;
   ~Result();
 
-  // The status with which the program would exit: 0; 1 where the command judges and found fault, such
-  // as `check` and `validate`, or a point of a sweep failed.
+  // The status with which the program would exit: 0; 1 where the command judges and found fault,
+  // such as `check` and `validate`, or a point of a sweep failed.
   [[nodiscard]] int status() const;
   // This is what the program prints.
   [[nodiscard]] const std::string& text() const;
@@ -175,8 +175,8 @@ struct CommandRow {
 };
 [[nodiscard]] TRAINYARD_EXPORT std::vector<CommandRow> commands();
 
-// The program `trainyard`, for its main(): it writes to standard streams, handles crashes, and under
-// mpirun becomes another program. Returns the exit status.
+// The program `trainyard`, for its main(): it writes to standard streams, handles crashes, and
+// under mpirun becomes another program. Returns the exit status.
 [[nodiscard]] TRAINYARD_EXPORT int run_program(int argc, char** argv);
 
 }  // namespace v0

@@ -50,8 +50,9 @@ struct HostCalibration {
   [[nodiscard]] std::vector<EstimatedRow> rows(RowUse use) const;
 };
 
-// What counts of a row, in microseconds: the least time, but the median of a rewrite, whose least
-// time is one for which the other rank's cache had lost the lines meanwhile, to other jobs.
+// Returns the time of a row that counts, in microseconds: the least one, but the median of a
+// rewrite, whose least time is one for which the other rank's cache had lost the lines meanwhile,
+// to other jobs.
 [[nodiscard]] double host_measured_us(const HostRow& row);
 // The time of a row by the model, in seconds; none for a row of which it says nothing.
 [[nodiscard]] std::optional<double> host_time(const HostRow& row, const MpiProfile& profile);

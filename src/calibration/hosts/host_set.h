@@ -23,7 +23,8 @@ struct HostRow {
   double median = 0.0;  // and the median of all.
   double cpu = 0.0;     // CPU time of both ends of a message, in microseconds; 0: not measured.
 
-  [[nodiscard]] std::optional<Operation> operation() const;  // Of a collective.
+  // Nothing where the row is no collective.
+  [[nodiscard]] std::optional<Operation> operation() const;
   // Whether it is a collective of one rank on each host; others are within one host.
   [[nodiscard]] bool is_between_hosts() const;
 };

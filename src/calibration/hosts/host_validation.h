@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured on a host beside what the model says with a profile that was not fitted to it:
-// other sizes, operations, numbers of ranks, passes or machines than those of the fit
-// (docs/accuracy/hosts.md).
+// Times that were measured on a host beside those of a profile that was not fitted to them, but to
+// other sizes, operations, numbers of ranks, passes or machines (docs/accuracy/hosts.md).
 #pragma once
 
 #include <cstddef>
@@ -29,16 +28,16 @@ struct HostPredictions {
   std::size_t silent = 0;            // and rows of which the model says nothing.
 };
 
-// Of collectives within one host, to which no constant is fitted.
+// Predicts the collectives within one host, to which no constant is fitted.
 [[nodiscard]] HostPredictions predict_unfitted(const HostSet& set,
                                                const HostCollectives& collectives,
                                                const MpiProfile& profile,
                                                const TaskRunner& run_tasks);
-// Of all rows. Throws ConfigError as HostCollectives does.
+// Predicts all rows. Throws ConfigError as HostCollectives does.
 [[nodiscard]] HostPredictions predict_host(const HostSet& set, const Cluster& cluster,
                                            const MpiRules& rules, const MpiProfile& profile,
                                            const TaskRunner& run_tasks);
-// What is left out, for people.
+// Says for people which rows are left out.
 [[nodiscard]] std::vector<std::string> notes_of(const HostPredictions& predictions);
 
 }  // namespace trainyard

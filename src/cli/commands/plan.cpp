@@ -111,10 +111,9 @@ int run_plan(const OptionReader& reader, std::ostream& out) {
     write_output(request.output, render_plan_info(report), out);
     return 0;
   }
-  const Document document =
-      with_effects(reader, document_of(report),
-                   RunCounts{.gpus = static_cast<std::size_t>(made.communicator.ranks),
-                             .communicators = 1});
+  const Document document = with_effects(
+      reader, document_of(report),
+      RunCounts{.gpus = static_cast<std::size_t>(made.communicator.ranks), .communicators = 1});
   keep_result(reader.kept(), document);
   write_output(request.output, render(document, *parse_format(request.format)), out);
   return 0;

@@ -15,8 +15,8 @@
 #include "cli/common/long_run_display.h"
 #include "report/formats/output.h"
 #include "sim/config.h"
+#include "sim/host/run_host.h"
 #include "sim/printable.h"
-#include "sim/run_host.h"
 #include "sim/text_file.h"
 #include "sim/yaml_names.h"
 

@@ -31,14 +31,14 @@ struct ResultTarget {
   Format format = Format::Table;
   std::optional<std::string> output = {};  // Nothing: to standard output.
   std::optional<HtmlTarget> report = {};
-  KeptResult* kept = nullptr;  // That of the reader (options.h).
+  KeptResult* kept = nullptr;  // OptionReader::kept()
 };
 
 // Returns the target of output_options(). Refuses as html_target() does, and one file for both.
 [[nodiscard]] ResultTarget result_target(const OptionReader& reader);
 
-// Keeps the document for whoever renders it in other forms, if anybody does: for commands that write
-// their results themselves.
+// Keeps the document for whoever renders it in other forms, if anybody does. Commands that write
+// their results themselves call it.
 void keep_result(KeptResult* kept, const Document& document);
 
 // Writes the page, if one is wanted, and the text, and keeps the document where the target says.

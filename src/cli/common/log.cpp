@@ -11,7 +11,7 @@
 #include <string>
 
 #include "cli/common/program_end.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 namespace trainyard {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one logger of a run: to standard error, so that results stay alone on standard output, or to
-// the host of the run (sim/run_host.h).
+// the host of the run (sim/host/run_host.h).
 #pragma once
 
 #include <spdlog/logger.h>

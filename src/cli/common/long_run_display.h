@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says that a long run goes on, and how far it is: on a terminal a line that is written over, with
 // --log-level info a line every ten seconds, both on standard error and only after two seconds. A
-// host of the run (sim/run_host.h) gets what the terminal would show, at once.
+// host of the run (sim/host/run_host.h) gets what the terminal would show, at once.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "collectives/run/run.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 namespace trainyard {
 

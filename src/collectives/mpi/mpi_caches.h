@@ -44,7 +44,7 @@ class MpiCaches {
 
   const Schedule& schedule_;
   Chunking chunking_;
-  // By rank, those that are ever read in place.
+  // Indexed by rank; only chunks that are ever read in place are there.
   std::vector<std::map<std::uint32_t, State>> chunks_;
 };
 

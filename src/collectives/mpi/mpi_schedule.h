@@ -51,11 +51,11 @@ namespace trainyard {
 // has no schedule here.
 [[nodiscard]] std::optional<std::string> mpi_algorithm(std::string_view name, const MpiCall& call);
 
-// What each rank first copies from one of its buffers to another.
+// Each rank first copies this from one of its buffers to another.
 struct MpiCopies {
   enum class Sent : std::uint8_t { Nothing, Block, Whole };
   Bytes bytes;
-  Sent sent = Sent::Nothing;  // What of it others get: its own block, or all of its data.
+  Sent sent = Sent::Nothing;  // Others get its own block, or all of its data.
 };
 [[nodiscard]] MpiCopies mpi_copies(std::string_view name, const MpiCall& call);
 

@@ -5,7 +5,7 @@
 
 #include "nccl/timing/replay_core.h"
 #include "sim/event_queue.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 namespace trainyard::nccl {
 namespace {

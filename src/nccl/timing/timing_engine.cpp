@@ -45,7 +45,7 @@ SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const Repla
 }
 
 SimTime Timer::State::run(const ReplayNetwork& made, std::span<const ReplayLane> lanes) {
-  ReplayWatch watch = recording(lanes);  // Of the first run, which is the longest.
+  ReplayWatch watch = recording(lanes);  // It sees the first run, which is the longest.
   const SimTime time =
       replay_in_line(lanes, units_one_by_one(lanes.size()), [&](std::uint64_t max_units) {
         return run_first(made, lanes, max_units, std::exchange(watch, nullptr));

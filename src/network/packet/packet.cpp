@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/config_error.h"
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 #include "topology/routing/fabric_router.h"
 
 namespace trainyard {

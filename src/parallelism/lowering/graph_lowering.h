@@ -37,7 +37,7 @@ enum class Folding : std::uint8_t {
 // A pass of a rank, from the first to the last of its computation.
 struct LoweredPass {
   int rank = 0;
-  int place = 0;  // Of the rank in its pipeline.
+  int place = 0;  // Where the rank stands in its pipeline.
   Pass pass;
   OperationId first;
   OperationId last;

@@ -85,7 +85,7 @@ void add_rates(const TraceRecorder& recorder, Processes& processes,
                std::vector<std::string>& events) {
   constexpr std::int64_t kParts = 500;
   SimTime end;
-  std::map<std::string, std::vector<double>> bytes;  // Of each part.
+  std::map<std::string, std::vector<double>> bytes;  // Indexed by part.
   for (const TraceSpan& span : recorder.spans()) {
     end = std::max(end, span.end);
   }

@@ -98,7 +98,7 @@ void add_memory(const StepGraphRun& step, const StepMemory& memory, TraceRecorde
     TraceCounterId counter;
     std::size_t position = 0;
   };
-  std::map<int, Reader> readers;  // By rank in the graph.
+  std::map<int, Reader> readers;  // The keys are ranks of the graph.
   for (const LoweredPass& pass : step.lowered.passes) {
     const RankMemory& of = memory.ranks.at(static_cast<std::size_t>(pass.place));
     if (!readers.contains(pass.rank)) {
@@ -115,7 +115,7 @@ void add_memory(const StepGraphRun& step, const StepMemory& memory, TraceRecorde
   }
 }
 
-// What the operation is: its kind, and the bytes that it sends. Receives are of the same bytes as
+// Returns the kind of the operation, and the bytes that it sends. Receives are of the same bytes as
 // their sends, which alone count.
 TraceDetail detail_of(const OperationGraph& graph, const GraphOperation& operation) {
   switch (operation.kind) {

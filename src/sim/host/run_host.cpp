@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "sim/run_host.h"
+#include "sim/host/run_host.h"
 
 #include <string>
 #include <string_view>
