@@ -50,7 +50,7 @@ TEST_CASE("a wheel works in a fresh virtual environment, without a network", "[l
   const ProgramResult result =
       run_shell(TRAINYARD_PYTHON " " + (source_dir() / "python/tools/wheel.py").string() + " " +
                     build.string() +
-                    " . && " TRAINYARD_PYTHON
+                    " . >wheel.txt && " TRAINYARD_PYTHON
                     " -m venv fresh && fresh/bin/pip install -q --no-index "
                     "--disable-pip-version-check trainyard-*.whl && cd fresh && "
                     "bin/python -c 'import trainyard; print(trainyard.__file__); "
