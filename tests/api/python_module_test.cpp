@@ -37,10 +37,10 @@ TEST_CASE("Python gives the figures of the command line, its errors and its warn
 }
 
 TEST_CASE(
-    "Python gives the figures of the command line in 200 drawn runs, on threads as well, and "
+    "Python gives the figures of the command line in drawn runs, on threads as well, and "
     "Ctrl-C ends a run",
     "[long]") {
-  REQUIRE(in_python("200").find("of 200 runs compared") != std::string::npos);
+  REQUIRE(in_python("60").find("of 60 runs compared") != std::string::npos);
 }
 
 TEST_CASE("a wheel works in a fresh virtual environment, without a network", "[long]") {
