@@ -11,7 +11,7 @@ from trainyard import _core, _views
 
 
 class Warning(UserWarning):
-    """What the program writes to standard error: "warning: ..."."""
+    """What the program writes to standard error, without its "warning: "."""
 
 
 class Result(dict):
@@ -108,7 +108,7 @@ def call(command, *arguments, progress=None, **options):
     """
     outcome = _core.run(_words(command, arguments, options), progress)
     for line in outcome.log:
-        warnings.warn(line, Warning, stacklevel=3)
+        warnings.warn(line.removeprefix("warning: "), Warning, stacklevel=3)
     return Result(outcome)
 
 
