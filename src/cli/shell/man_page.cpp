@@ -54,7 +54,7 @@ std::string italic(std::string_view text) {
 // A word, which a page may break behind its commas if it is a long list.
 std::string set_word(std::string_view word) {
   constexpr std::size_t kLong = 30;
-  const std::string text = escaped_roff(word);
+  std::string text = escaped_roff(word);
   if (word.size() <= kLong) {
     return text;
   }
