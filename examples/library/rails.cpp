@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do NICs change? An all-reduce of 64 MiB on eight DGX H100 with eight, four and two NICs
-// each, and the step of a model on the same machines.
+// Prints how long an all-reduce of 64 MiB takes on eight DGX H100 with eight, four and two NICs
+// each, and a step of a model on the same machines.
 #include <trainyard/trainyard.h>
 #include <cstdio>
 #include <string>
@@ -15,7 +15,7 @@ int main() {
       std::printf("%d NICs: all_reduce %.1f us, step %.3f s\n", nics, call.number("rows.0.time_us"),
                   step.number("step_time_s"));
     }
-    // What cannot be used is an exception with its place.
+    // Input that cannot be used is an exception with its place.
     static_cast<void>(trainyard::Cluster("dgx-h100", -1).collective("all_reduce"));
   } catch (const trainyard::Error& error) {
     std::printf("%s is wrong: %s\n", error.place().c_str(), error.what());

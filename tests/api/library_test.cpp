@@ -51,7 +51,7 @@ std::string in_form(const std::string& line, const std::string& form) {
   return result.output;
 }
 
-// What the library throws for a command line.
+// Returns the error that the library throws for a command line.
 Error error_of(const std::string& line) {
   try {
     static_cast<void>(run(words_of(line)));

@@ -89,7 +89,8 @@ class MpiExecutor final : private EventHandler {
     ConnectionId there = {};  // Between hosts, both ways.
     ConnectionId back = {};
     std::vector<Bytes> leaving = {};  // Sizes of messages before Launch.
-    std::deque<Bytes> written = {};   // Of those read in place, what the sender has written.
+    // The bytes of messages read in place that the sender has written in this call.
+    std::deque<Bytes> written = {};
     std::uint32_t arrived = 0;        // Messages that the receiver may take.
     std::uint32_t launched = 0;       // Where receivers post: messages that wait for that,
     std::uint32_t posted = 0;         // receives that wait for messages,

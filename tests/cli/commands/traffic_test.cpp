@@ -233,7 +233,7 @@ TEST_CASE("with packets an incast stops senders, marks, and counts at every port
   REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
 }
 
-// Of a line of comma-separated cells.
+// Returns the cells of a line between its commas.
 std::vector<std::string> cells_of(const std::string& line) {
   std::istringstream stream(line);
   std::vector<std::string> cells;

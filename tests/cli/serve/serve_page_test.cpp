@@ -89,7 +89,7 @@ void require_figures_of_line(OpenPage& page, const std::string& side = "a") {
 struct Question {
   std::string control;
   std::string keys;     // Typed into the control; empty: a blank, which turns a box.
-  std::string in_line;  // What the command line then has.
+  std::string in_line;  // Stands in the command line afterwards.
 };
 
 // Answers it by keyboard, opens its link again and runs its command line.
