@@ -16,11 +16,6 @@
 #include "sim/printable.h"
 
 namespace trainyard {
-namespace {
-
-namespace options = boost::program_options;
-
-constexpr Option kHelp{"help", "", "this text"};
 
 std::vector<std::string> split_words(std::string_view text, char separator) {
   std::vector<std::string> words;
@@ -31,6 +26,12 @@ std::vector<std::string> split_words(std::string_view text, char separator) {
   }
   return words;
 }
+
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr Option kHelp{"help", "", "this text"};
 
 void add_row(const Option& row, options::options_description& described) {
   std::string name(row.name);

@@ -65,6 +65,9 @@ using Options = std::vector<Option>;
 // Without those of these names, separated by spaces.
 [[nodiscard]] Options without(std::string_view names, Options rows);
 
+// The words of a trait: "flow|packet" at '|'. A separator at the end begins no word.
+[[nodiscard]] std::vector<std::string> split_words(std::string_view text, char separator);
+
 struct Command {
   std::string_view name = {};     // In errors, too.
   std::string_view form = {};     // Name and arguments in the list of commands: "collective OP".

@@ -24,24 +24,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNamed{
      {"control", "transport/control"},
      {"file", "traffic"}}};
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
 Json json_of(const Options& rows) {
   Json json = Json::array();
   for (const Option& row : rows) {
     if (!is_served(row)) {
       continue;
     }
-    std::vector<std::string> choices = split(row.traits.choices, '|');
-    for (std::string& other : split(row.traits.other_choices, '|')) {
+    std::vector<std::string> choices = split_words(row.traits.choices, '|');
+    for (std::string& other : split_words(row.traits.other_choices, '|')) {
       if (std::ranges::find(choices, other) == choices.end()) {
         choices.push_back(std::move(other));
       }
@@ -61,8 +51,9 @@ Json settings_of(const Options& rows) {
   Json json = Json::array();
   std::vector<std::string> known;
   for (const Option& row : rows) {
-    for (const std::string& synonym : split(row.name == "set" ? row.traits.synonyms : "", ' ')) {
-      const std::vector<std::string> parts = split(synonym, '=');
+    for (const std::string& synonym :
+         split_words(row.name == "set" ? row.traits.synonyms : "", ' ')) {
+      const std::vector<std::string> parts = split_words(synonym, '=');
       if (std::ranges::find(known, parts[1]) == known.end()) {
         known.push_back(parts[1]);
         json.push_back({{"key", parts[1]}, {"value", parts[2]}});
