@@ -139,13 +139,13 @@ int compare_examples(const std::filesystem::path& page) {
   return compared;
 }
 
+// Minutes under sanitizers, for which shorter tests run all commands that are in use here.
 void compare_page(const std::string& page) {
-  REQUIRE(compare_examples(kRoot / page) >= 0);
+  REQUIRE(((kIsSanitized && page != "README.md") || compare_examples(kRoot / page) >= 0));
 }
 
 void compare_study(const std::string& page) {
   REQUIRE(std::filesystem::exists((kRoot / page).replace_extension(".sh")));
-  // Minutes under sanitizers, which have run all commands in use here elsewhere.
   REQUIRE((kIsSanitized || compare_examples(kRoot / page) == 1));
 }
 

@@ -109,6 +109,7 @@ TEST_CASE("on an oversubscribed fabric the best plan is a workload that takes as
       "--cluster",  (kConfigsFolder / "clusters/hgx-h100-clos.yaml").string(),
       "--workload", best,
       "--nodes",    "2",
+      "--effects",  "off",
       "--format",   "json"};
   step.insert(step.end(), fabric.begin(), fabric.end());
   std::ostringstream timed;
