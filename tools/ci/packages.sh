@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes the packages of a build, the .deb files twice, of which it requires the same bytes, and tries
 # them: they and the archive are unpacked into empty folders, and what lies there must run the first
-# example of README.md as the build does, and have a manual page for each command. They are left in
-# BUILD/packages.
+# example of README.md as the build does, in Python too, and have a manual page for each command. They
+# are left in BUILD/packages.
 #
 #   tools/ci/packages.sh [BUILD]      BUILD defaults to build/release, with its programs built
 #   tools/ci/packages.sh --in-root    installs what is there with apt in a bare Debian 12, which
@@ -71,6 +71,14 @@ for package in "$build"/packages/*.deb; do
   dpkg-deb -x "$package" "$scratch/root"
 done
 try_program "$scratch/root/usr/bin/trainyard" "$scratch/root/usr/share/man/man1"
+modules=$scratch/root/usr/lib/python3/dist-packages
+if [[ -d $modules ]]; then
+  (cd / && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$modules python3 -c '
+import sys, trainyard
+print(trainyard.call(*sys.argv[1:]).text, end="")' "${example[@]}") \
+    >"$scratch/found.txt" || fail "$modules: the example failed"
+  diff -u "$scratch/expected.txt" "$scratch/found.txt" || fail "$modules: another result"
+fi
 # Wherever the archive lies.
 mkdir "$scratch/a folder"
 tar -xzf "$build"/packages/trainyard-*.tar.gz -C "$scratch/a folder" --strip-components=1
