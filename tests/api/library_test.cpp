@@ -35,7 +35,7 @@ const std::vector<std::string> kLines{
     "collective all_reduce --cluster dgx-h100 --nodes 2 --set server.nics=4 --minbytes 64M "
     "--maxbytes 64M --fidelity flow",
     "step --cluster dgx-h100 --nodes 2 --model llama-3-8b",
-    "search --cluster dgx-h100 --nodes 1 --model llama-3-8b",
+    "search --cluster dgx-h100 --nodes 1 --model llama-3-8b --tp 4,8 --pp 1 --cp 1",
     "explain step --cluster dgx-h100 --nodes 1 --model llama-3-8b",
     "explain collective all_reduce --cluster dgx-h100 --nodes 2 --minbytes 1M --maxbytes 1M",
     "cost --cluster dgx-h100 --nodes 1 --model llama-3-8b",

@@ -75,7 +75,7 @@ TEST_CASE("a doctor calls a healthy log normal and names what was planted") {
           answer.text);
 }
 
-TEST_CASE("a doctor calls no log normal in which results are wrong") {
+TEST_CASE("a doctor calls no log normal in which results are wrong", "[long]") {
   const std::string text = read_text_file(kRoot + "/tests/calibration/data/all_reduce-1x8.log");
   const ScratchFolder folder;
   const std::string well = folder.write("well.log", text).string();

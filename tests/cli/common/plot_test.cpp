@@ -116,7 +116,7 @@ TEST_CASE("every kind of picture is drawn from what the commands write") {
   }
 }
 
-TEST_CASE("JSON and CSV of every command are drawn without an option") {
+TEST_CASE("JSON and CSV of every command are drawn without an option", "[long]") {
   if (!check("a.svg").empty()) {
     return;
   }

@@ -88,7 +88,7 @@ TEST_CASE("differences of the parts of two steps add up to that of the step", "[
   REQUIRE(same.figures.empty());
 }
 
-TEST_CASE("what decides a step and is in no setting is compared too", "[compare-runs]") {
+TEST_CASE("what decides a step and is in no setting is compared too", "[compare-runs][long]") {
   ResultFolder folder;
   const std::string before = folder.step("a.json", {});
   const auto changed = [&](const std::vector<std::string>& more) {

@@ -94,7 +94,8 @@ TEST_CASE("improvements of a step are in order, and settings are among them", "[
 
 // Convolutions are products of matrices, look-ups are reads: with all rates higher and all costs
 // shorter by a factor, the step is.
-TEST_CASE("networks and recommendation models are explained as other steps are", "[explain-step]") {
+TEST_CASE("networks and recommendation models are explained as other steps are",
+          "[explain-step][long]") {
   const auto images = explained_step(
       {"--cluster", "dgx-1", "--workload", "resnet-50", "--set", "overlap.data=false"});
   const auto of_images = elasticities_step(images);

@@ -61,7 +61,7 @@ std::string refusal(const SmallMix& mix, const Cluster& cluster,
 
 }  // namespace
 
-TEST_CASE("jobs with packets take with fast-forward what they take without", "[job_mix]") {
+TEST_CASE("jobs with packets take with fast-forward what they take without", "[job_mix][long]") {
   const SmallMix small;
   const Cluster cluster = narrow_cluster();
   StepTables tables{.rates = shipped_rates(), .fidelity = Fidelity::Packet};
