@@ -51,6 +51,14 @@ def main(programs):
         assert priority == ("with" if is_allowed() else "without") + " real-time priority", priority
         # The root sends everything at least once.
         assert plain > 8 * BYTES / RATE, plain
+        # Ranks that begin at an instant do the same, but for two frames that a cable lets pass.
+        status, together, complaint, _ = broadcast(programs, cluster, "--together")
+        assert status == 0, complaint
+        assert 0.9 * plain < together < 1.1 * plain, (plain, together)
+        refused = subprocess.run([ROOT / "tools/cluster-in-a-box", cluster, "--measure", "incast",
+                                  "--together"], capture_output=True, text=True, check=False)
+        assert refused.returncode == 2
+        assert "--together: expected a collective, found --measure incast" in refused.stderr
         # Two cables lie between any two hosts.
         status, delayed, complaint, _ = broadcast(programs, cluster, "--delay-us",
                                                   f"{1e6 * DELAY:.0f}")

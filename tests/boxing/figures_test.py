@@ -21,6 +21,7 @@ def rows_of(programs, *words):
 def main(programs):
     page = (ROOT / "docs/accuracy/box.md").read_text(encoding="utf-8").splitlines()
     rows = rows_of(programs, *RUNS)
+    rows += rows_of(programs, BOX / "together")
     rows += rows_of(programs, "--profile", BOX / "profile.yaml", *RUNS)
     for row in rows:
         assert row in page, f"docs/accuracy/box.md: expected the row {row}"

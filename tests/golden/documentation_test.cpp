@@ -215,6 +215,7 @@ TEST_CASE("the pages about commands name every option") {
   require_named("commands/serve.md", serve_command());
   require_named("models/step.md", step_command());
   require_named("commands/traffic.md", traffic_command());
+  require_named("inputs/parts.md", parts_command());
   require_named("commands/validate.md", validate_command());
 }
 

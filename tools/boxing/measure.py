@@ -129,8 +129,9 @@ def forced(operation, algorithm):
             f"coll_tuned_{OPERATIONS[operation]}_algorithm", str(algorithm)]
 
 
-def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
-    """Medians and spread of one operation over sizes, one rank a host: Open MPI over TCP alone."""
+def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None, together=False):
+    """Medians and spread of one operation over sizes, one rank a host: Open MPI over TCP alone. Ranks
+    that go together begin at an instant, others as they leave a barrier."""
     agent = agent_of(box)
     try:
         addresses = [box.address(host) for host in hosts]
@@ -141,7 +142,7 @@ def collectives(box, program, operation, hosts, sizes, repeats, algorithm=None):
             "--host", ",".join(f"{address}:1" for address in addresses), "--bind-to", "none",
             "--mca", "mpi_yield_when_idle", "1", "--mca", "opal_event_include", "epoll",
             *forced(operation, algorithm), program, OPERATIONS[operation], str(repeats),
-            *(str(size) for size in sizes))
+            *(["together"] if together else []), *(str(size) for size in sizes))
     finally:
         pathlib.Path(agent).unlink()
     return [dict(zip(("bytes", "median_us", "least_us", "most_us"), map(float, line.split())))

@@ -38,6 +38,8 @@ def parser():
         required=True)
     add("--algorithm", type=int, metavar="N",
         help="Open MPI's number of an algorithm, instead of its rules' choice (all_reduce: 4 is ring)")
+    add("--together", action="store_true",
+        help="ranks of a collective begin at an instant, not as they leave a barrier")
     add("--hosts", type=int, help="how many take part (default: all)")
     add("--sizes", default="4096,65536,1048576", metavar="BYTES,...")
     add("--repeat", type=int, default=5, metavar="N")
@@ -143,13 +145,15 @@ def measure(box, hosts, arguments, sizes, priority):
     if arguments.measure not in OPERATIONS:
         return measure_transfers(box, hosts, arguments, sizes)
     rows = collectives(box, str(pathlib.Path(arguments.programs) / "box-mpi-times"),
-                       arguments.measure, hosts, sizes, arguments.repeat, arguments.algorithm)
+                       arguments.measure, hosts, sizes, arguments.repeat, arguments.algorithm,
+                       arguments.together)
     version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True)
     facts = {"date": datetime.date.today().isoformat(), "repeats": arguments.repeat,
              "algorithm": ("default" if arguments.algorithm is None
                            else f"algorithm {arguments.algorithm} (forced)"),
              "mpi": version.stdout.split("\n", 1)[0],
-             "kernel": f"{platform.system()} {platform.release()}; {priority}"}
+             "kernel": f"{platform.system()} {platform.release()}; {priority}"
+                       + ("; ranks begin together" if arguments.together else "")}
     return text_of_table(box, arguments.measure, hosts, rows, facts)
 
 
@@ -161,6 +165,8 @@ def skipped(reason):
 def work(words):
     arguments = parser().parse_args(words)
     sizes = number_list(arguments.sizes)
+    if arguments.together and arguments.measure not in OPERATIONS:
+        raise BadInput(f"--together: expected a collective, found --measure {arguments.measure}")
     missing = [program for program in NEEDED if shutil.which(program) is None]
     if missing:
         return skipped(f"it needs iproute2, iperf3, openmpi-bin and procps, and finds no {missing[0]}")

@@ -42,9 +42,11 @@ HostCollectives::HostCollectives(const HostSet& set, const Cluster& cluster, con
     }
     const std::vector<NodeId>& nodes = row.is_between_hosts() ? between : inside;
     if (static_cast<std::size_t>(row.ranks) > nodes.size()) {
-      throw ConfigError(fmt::format("--cluster: expected {} for each of the {} ranks, found {}",
-                                    row.is_between_hosts() ? "a server" : "a server with a GPU",
-                                    row.ranks, nodes.size()));
+      throw ConfigError(
+          fmt::format("{}: expected a cluster with {} for each of the {} ranks, "
+                      "found {} with {}",
+                      set.name, row.is_between_hosts() ? "a server" : "a GPU of one server",
+                      row.ranks, cluster.name, nodes.size()));
     }
     Call& one = calls_[index];
     one.call = {.operation = *operation, .ranks = row.ranks, .size = row.size};

@@ -328,12 +328,7 @@ ProfileCalibration calibrate_profile(const CalibrationRequest& request,
                                               : result.warnings.front());
   }
   NcclFitModel model(constants, std::move(sessions));
-  std::vector<std::vector<bool>> kept_out = kept_out_rows(result.tables);
-  for (std::vector<bool>& rows : kept_out) {
-    if (request.all_rows) {
-      rows.assign(rows.size(), false);
-    }
-  }
+  const std::vector<std::vector<bool>> kept_out = kept_out_rows(result.tables);
   result.fit = fit_constants(model, parameters_of(constants.all()), tables, kept_out, request.fit,
                              run_tasks);
   std::vector<FittedText> fitted;
@@ -348,8 +343,9 @@ ProfileCalibration calibrate_profile(const CalibrationRequest& request,
     for (std::size_t r = 0; r < rows.size(); ++r) {
       rows[r].use = result.fit.tables[t][r].use;
     }
-    result.tables[t].kept_out = std::all_of(kept_out[t].begin(), kept_out[t].end(),
-                                            [](bool is_kept_out) { return is_kept_out; });
+    result.tables[t].kept_out =
+        !request.fit.all_rows && std::all_of(kept_out[t].begin(), kept_out[t].end(),
+                                             [](bool is_kept_out) { return is_kept_out; });
   }
   result.basis = basis_of(result.tables, machine);
   result.profile = calibrated_profile(

@@ -41,7 +41,6 @@ struct CalibrationRequest {
   std::vector<std::pair<std::string, std::string>> environment = {};
   std::optional<std::string> nccl_version = {};
   std::optional<int> gpus_per_process = {};  // Otherwise what the log says, or one.
-  bool all_rows = false;                     // Keep no rows out of the fit.
   ConstantFitOptions fit = {};
 };
 

@@ -86,7 +86,8 @@ class Estimator {
         options_(options),
         fit_(model, parameters, tables, {.standard_errors = false}, run_tasks) {
     for (const std::vector<bool>& table : kept_out) {
-      for (const bool is_kept_out : table) {
+      for (const bool is_marked : table) {
+        const bool is_kept_out = is_marked && !options.all_rows;
         kept_out_.push_back(is_kept_out);
         uses_.push_back(is_kept_out ? RowUse::KeptOut : RowUse::Fitted);
         change_.weights.push_back(is_kept_out ? 0.0 : 1.0);

@@ -28,6 +28,7 @@ struct ConstantFitOptions {
   double widest = 2.0;
   // Rows that must move with it.
   std::size_t min_rows = 3;
+  bool all_rows = false;  // Fit to rows that are marked to be kept out as well.
 };
 
 // A constant; all values are ln(constant).

@@ -91,7 +91,7 @@ CalibrationRequest read_calibrate_request(const OptionReader& reader) {
     }
     request.fit.widest = number->value;
   }
-  request.all_rows = reader.given("all-rows");
+  request.fit.all_rows = reader.given("all-rows");
   return request;
 }
 

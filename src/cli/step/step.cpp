@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -95,6 +96,21 @@ std::optional<std::string> sharing_note(const StepRun& run) {
       run.min_share);
 }
 
+// Says where routing hardly changes the time, though it changes the parts.
+std::optional<std::string> launch_note(const Workload& workload, const StepRun& run) {
+  constexpr double kMost = 0.5;
+  const double share = run.step.parts[StepPart::Host].real_picoseconds() /
+                       std::max(1.0, run.step.time.real_picoseconds());
+  if (!has_experts(workload.model) || workload.routing.is_even() || run.plan.expert == 1 ||
+      run.servers || share < kMost) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "routing: GPUs wait for launches in {:.0f} % of the step, and what the fullest expert rank "
+      "has more than others shortens that wait before it changes the time",
+      100.0 * share);
+}
+
 std::string collectives_note(const StepRequest& request, const StepRun& run) {
   return fmt::format(
       "collectives run {}, each group beside the others of its kind: {} of {} simulated, the "
@@ -150,6 +166,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   }
   if (has_experts(workload.model) && workload.routing.is_even()) {
     notes.emplace_back("tokens are spread evenly over experts");
+  }
+  if (const auto note = launch_note(workload, run)) {
+    notes.push_back(*note);
   }
   const std::vector<std::string> idle = idle_settings(workload, run.plan, software);
   if (!idle.empty()) {

@@ -108,6 +108,10 @@ bool MpiExecutor::is_in_place(const Link& link, Bytes size) const {
   return link.is_inside && profile_.shared && !is_eager(link, size);
 }
 
+bool MpiExecutor::is_announced(const Link& link, Bytes size) const {
+  return !profile_.tcp.post && !link.is_inside && !is_eager(link, size);
+}
+
 SimTime MpiExecutor::writing(Bytes size, Bytes had, Bandwidth rate) const {
   const SimTime fresh = transfer_time(size - had, rate);
   return had > Bytes() ? fresh + transfer_time(had, profile_.shared->rewrite) : fresh;
@@ -127,6 +131,9 @@ void MpiExecutor::on_event(std::uint64_t token) {
       return launch(index);
     case Wake::Arrive:
       ++link.arrived;
+      if (link.is_expected && link.stage == Stage::None) {
+        ask(link, index);
+      }
       return resume(link.target);
     case Wake::Post:
       return hand_over(link.back, Bytes(0), Wake::Posted, index);
@@ -180,6 +187,9 @@ void MpiExecutor::run(std::uint32_t rank) {
   post(rank);
   const Step step = schedule_.step(LaneId(rank), self.next);
   CHECK(is_message(step.kind), "a step that is a message");
+  if (step.kind != StepKind::Send) {
+    expect(rank);
+  }
   if (step.kind == StepKind::Send ? send(rank, step) : take(rank, step)) {
     ++self.next;
     wake(self.free, Wake::Run, rank);
@@ -193,7 +203,9 @@ bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
   if (self.has_received && self.sends >= under_way_) {
     return false;
   }
-  self.has_received = false;
+  if (std::exchange(self.has_received, false)) {
+    self.company = self.next_company;
+  }
   ++messages_;
   Link& link = links_[step.connection];
   const Bytes size = chunking_.bytes(step.chunks);
@@ -228,6 +240,35 @@ void MpiExecutor::launch(std::uint32_t index) {
   }
 }
 
+void MpiExecutor::expect(std::uint32_t rank) {
+  Rank& self = ranks_[rank];
+  if (under_way_ < 2) {
+    return;  // It has no other than that of its step.
+  }
+  const std::uint64_t steps = schedule_.step_count(LaneId(rank));
+  self.expecting = std::max(self.expecting, self.next);
+  for (; self.expecting < steps && self.expecting - self.next < under_way_; ++self.expecting) {
+    const Step step = schedule_.step(LaneId(rank), self.expecting);
+    if (step.kind == StepKind::Send) {
+      return;
+    }
+    Link& link = links_[step.connection];
+    const Bytes size = chunking_.bytes(step.chunks);
+    if (is_announced(link, size) && !link.is_expected && link.stage == Stage::None) {
+      link.is_expected = true;
+      link.asked = size;
+      if (link.arrived > 0) {
+        ask(link, step.connection);
+      }
+    }
+  }
+}
+
+void MpiExecutor::ask(Link& link, std::uint32_t index) {
+  link.stage = Stage::Asked;
+  wake(occupy(link.target, profile_.tcp.receive), Wake::Answer, index);
+}
+
 void MpiExecutor::answer(std::uint32_t index) {
   Link& link = links_[index];
   Rank& source = ranks_[link.source];
@@ -237,15 +278,15 @@ void MpiExecutor::answer(std::uint32_t index) {
       link.is_held_up = true;
       return;
     }
-    source.company = link.target;
-    target.company = link.source;
+    source.next_company = link.target;
+    target.next_company = link.source;
   } else {
     const auto is_with = [](const Rank& rank, std::uint32_t other) {
       return rank.company == kEverybody || rank.company == other;
     };
     link.is_in_step = is_with(source, link.target) && is_with(target, link.source);
-    source.company = kNobody;
-    target.company = kNobody;
+    source.next_company = kNobody;
+    target.next_company = kNobody;
   }
   link.is_busy = true;
   hand_over(link.back, Bytes(0), Wake::Ask, index);
@@ -316,14 +357,16 @@ bool MpiExecutor::take(std::uint32_t rank, const Step& step) {
     return false;
   }
   const Bytes size = chunking_.bytes(step.chunks);
-  const bool is_announced = !profile_.tcp.post && !link.is_inside && !is_eager(link, size);
-  if (is_announced && link.stage == Stage::None) {
-    link.stage = Stage::Asked;
+  if (is_announced(link, size) && link.stage == Stage::None) {
     link.asked = size;
-    wake(occupy(rank, profile_.tcp.receive), Wake::Answer, step.connection);
+    ask(link, step.connection);
     return false;
   }
   link.stage = Stage::None;
+  link.is_expected = false;
+  if (!link.is_inside && is_eager(link, size)) {
+    ranks_[rank].next_company = kNobody;
+  }
   const bool is_sum = step.kind == StepKind::Reduce;
   const Bytes had = caches_->write(rank, step.chunks);
   const SimTime moved = receiving(rank, link, size);

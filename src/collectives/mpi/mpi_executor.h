@@ -31,8 +31,10 @@
 //                              for a sum or a copy, into bytes that others have read in place since
 //                              the rank last wrote them (mpi_caches.h)
 // Two ranks are in step, that is within the latency of a message of each other, at the beginning
-// and after both have had long messages of each other at once, and no other long ones since.
-// Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
+// and after both have had long messages of each other at once, and no other messages between hosts
+// since. Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
+// What has been announced is answered in the order of receives, or, of those that a rank has posted
+// in advance (mpi_under_way), as it comes.
 #pragma once
 
 #include <cstdint>
@@ -98,6 +100,7 @@ class MpiExecutor final : private EventHandler {
     Stage stage = Stage::None;        // The first of them is so far.
     Bytes asked = {};                 // Its size,
     SimTime copied = {};              // and when its copy at the sender has ended.
+    bool is_expected = false;         // Whether its receive is posted in advance.
     std::optional<std::uint32_t> opposite = {};  // Between hosts: the link the other way.
     bool is_busy = false;     // From the receiver's answer on until the message is there.
     bool is_held_up = false;  // The answer waits for what the opposite link is busy with.
@@ -106,15 +109,18 @@ class MpiExecutor final : private EventHandler {
   static constexpr std::uint32_t kEverybody = 0xffff'ffff;
   static constexpr std::uint32_t kNobody = 0xffff'fffe;
   struct Rank {
-    std::uint64_t next = 0;     // Step.
-    SimTime free = {};          // When its CPU has nothing to do.
-    std::uint32_t sends = 0;    // Those that have not ended,
-    std::uint32_t offers = 0;   // and those of them that are read in place.
-    std::uint64_t posting = 0;  // The step from which on receives are not posted,
-    std::uint32_t posts = 0;    // and how many before have not come.
-    bool has_received = false;  // Since the last send.
+    std::uint64_t next = 0;       // Step.
+    SimTime free = {};            // When its CPU has nothing to do.
+    std::uint32_t sends = 0;      // Those that have not ended,
+    std::uint32_t offers = 0;     // and those of them that are read in place.
+    std::uint64_t posting = 0;    // The step from which on receives are not posted,
+    std::uint32_t posts = 0;      // and how many before have not come.
+    std::uint64_t expecting = 0;  // The step from which on none is expected.
+    bool has_received = false;    // Since the last send.
     bool is_waiting = false;
-    std::uint32_t company = kEverybody;  // The rank that it is in step with.
+    // The rank that it is in step with in its last sends and the receives behind them, and after.
+    std::uint32_t company = kEverybody;
+    std::uint32_t next_company = kEverybody;
   };
 
   void on_event(std::uint64_t token) override;
@@ -125,6 +131,10 @@ class MpiExecutor final : private EventHandler {
   bool send(std::uint32_t rank, const Step& step);
   bool take(std::uint32_t rank, const Step& step);
   void launch(std::uint32_t index);
+  // Posts the next receives of a rank that has all its sends behind it.
+  void expect(std::uint32_t rank);
+  // The receiver of a link answers what has been announced to it.
+  void ask(Link& link, std::uint32_t index);
   // Sends the answer of a link's receiver, or holds it up.
   void answer(std::uint32_t index);
   // The data of a link has come; what was held up behind it has as well.
@@ -138,6 +148,7 @@ class MpiExecutor final : private EventHandler {
   SimTime occupy(std::uint32_t rank, SimTime busy);
   [[nodiscard]] bool is_eager(const Link& link, Bytes size) const;
   [[nodiscard]] bool is_in_place(const Link& link, Bytes size) const;
+  [[nodiscard]] bool is_announced(const Link& link, Bytes size) const;
   // CPU time of a receiver for a message until it has all of it, sums apart.
   SimTime receiving(std::uint32_t rank, Link& link, Bytes size);
   // CPU time for writing so many bytes, of which others had read `had`.

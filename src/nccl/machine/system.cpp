@@ -205,7 +205,7 @@ class SystemBuilder {
     }
     if (!gpu.sm) {
       throw ConfigError(
-          fmt::format("{}expected NVIDIA GPUs with the attribute sm, or AMD's with gcn, at {} "
+          fmt::format("{}expected NVIDIA GPUs with the attribute sm, or AMD's with gcn, at {}, "
                       "found none; --runtime plain takes any",
                       place, busid));
     }

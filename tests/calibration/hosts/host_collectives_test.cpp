@@ -25,11 +25,14 @@ TEST_CASE("ranks over TCP are on a host each, others in the first one", "[calibr
   REQUIRE(collectives.time(1, costly) > between + milliseconds(1) - microseconds(4));
   set.rows[1].ranks = 4;
   REQUIRE_THROWS_WITH(HostCollectives(set, cluster, rules),
-                      "--cluster: expected a server for each of the 4 ranks, found 3");
+                      "set.yaml: expected a cluster with a server for each of the 4 ranks, found " +
+                          cluster.name + " with 3");
   set.rows[1].ranks = 3;
   set.cores = 9;
   REQUIRE_THROWS_WITH(HostCollectives(set, cluster, rules),
-                      "--cluster: expected a server with a GPU for each of the 9 ranks, found 8");
+                      "set.yaml: expected a cluster with a GPU of one server for each of the 9 "
+                      "ranks, found " +
+                          cluster.name + " with 8");
 }
 
 }  // namespace trainyard

@@ -155,6 +155,34 @@ TEST_CASE("calibrate has one line for what it cannot use, and writes nothing the
   REQUIRE(!std::filesystem::exists(profile));
 }
 
+TEST_CASE("calibrate keeps no rows out of any fit where it is asked to", "[cli][calibrate]") {
+  const ScratchFolder folder;
+  const std::string host = source_dir().string() + "/validation/hosts/epyc-one-core.yaml";
+  const std::string kernels = folder.write("gpu.json", kernels_of_one_gpu()).string();
+  const auto kept_out = [](std::vector<std::string> arguments, const std::string& table) {
+    arguments.insert(arguments.end(), {"--format", "json"});
+    const auto report = nlohmann::json::parse(run_calibration(arguments));
+    for (const nlohmann::json& row : report.at(nlohmann::json::json_pointer(table))) {
+      if (row.value("rows", row.value("use", "")) == "kept out") {
+        return row["count"].get<int>();  // Of hosts, and of the first measurement of kernels.
+      }
+    }
+    return 0;
+  };
+  const auto of_host = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {host, "--cluster", "dgx-a100"});
+    return kept_out(more, "/host_errors");
+  };
+  REQUIRE(of_host({}) > 10);
+  REQUIRE(of_host({"--all-rows"}) == 0);
+  const auto of_kernels = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {kernels, "--cluster", "dgx-h100"});
+    return kept_out(more, "/gpu_rates/errors");
+  };
+  REQUIRE(of_kernels({}) > 0);
+  REQUIRE(of_kernels({"--all-rows"}) == 0);
+}
+
 TEST_CASE("a profile of MPI is fitted to a measured host and used", "[cli][calibrate][mpi]") {
   const ScratchFolder folder;
   const std::string host = source_dir().string() + "/validation/hosts/epyc-one-core.yaml";

@@ -257,6 +257,22 @@ TEST_CASE("plans that do not fit are refused with their numbers", "[step-command
           "step: expected --workload or --model, found none; see trainyard step --help");
 }
 
+TEST_CASE("a step whose launches bind says that routing changes its parts alone",
+          "[step-command]") {
+  const auto note_of = [](const std::string& imbalance, const std::string& sequence) {
+    const std::string text =
+        output_of_step({"--cluster", "dgx-h100", "--nodes", "1", "--model", "deepseek-v2-lite",
+                        "--set", "plan.expert=8", "--set", "batch.sequence=" + sequence, "--set",
+                        "routing.imbalance=" + imbalance, "--effects", "off"});
+    const std::size_t start = text.find("routing: GPUs wait for launches in ");
+    return start == std::string::npos ? std::string() : text.substr(start, 60);
+  };
+  REQUIRE(
+      note_of("1.5", "256").starts_with("routing: GPUs wait for launches in 63 % of the step,"));
+  REQUIRE(note_of("1", "256").empty());
+  REQUIRE(note_of("1.5", "16384").empty());
+}
+
 TEST_CASE("the help of step shows every option and an example", "[step-command]") {
   const std::string help = output_of_step({"--help"});
   for (const std::string part : {"--workload", "--runtime", "--fidelity", "--set", "--method",

@@ -65,6 +65,16 @@ TEST_CASE("validate refuses of hosts what it does for cases alone", "[cli][valid
   const std::vector<std::string> cases{"--mpi-profile", "mpi.yaml", "--only", "h100"};
   REQUIRE_THROWS_WITH(run_command(validate_command(), cases, out),
                       "--mpi-profile: expected measurements of hosts, found cases");
+  // It has no --cluster, which the line for too many ranks once asked for.
+  const ScratchFolder folder;
+  const std::string box =
+      folder.write("box.yaml", read_text_file(source_dir() / "validation/box/fifth.yaml")).string();
+  REQUIRE_THROWS_WITH(
+      run_command(validate_command(), std::vector<std::string>{"--cases", folder.path().string()},
+                  out),
+      box +
+          ": expected a cluster with a server for each of the 2 ranks, found DGX A100, "
+          "rail-optimised HDR with 1");
 }
 
 }  // namespace trainyard

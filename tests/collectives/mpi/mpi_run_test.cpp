@@ -4,6 +4,13 @@
 
 #include "collectives/mpi/mpi_run.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/mpi.h"
@@ -17,6 +24,11 @@ SimTime time_of(const Cluster& cluster, Operation operation, std::string_view na
   return time_mpi(cluster, mpi_nodes(cluster), name, call, shipped_mpi_rules(),
                   shipped_mpi_profile(), Fidelity::Flow, roce_options())
       .time;
+}
+
+Cluster star(int hosts) {
+  return load_cluster(source_dir() / "validation/box/star.yaml", shipped_catalogue(),
+                      {.nodes = hosts});
 }
 
 }  // namespace
@@ -98,21 +110,73 @@ TEST_CASE("between hosts a long message is asked for", "[collectives][mpi]") {
 // docs/models/mpi.md#between-hosts.
 TEST_CASE("long messages both ways follow one another where ranks are out of step",
           "[collectives][mpi]") {
-  const std::filesystem::path star = source_dir() / "validation/box/star.yaml";
-  const auto hosts = [&](int nodes) {
-    return load_cluster(star, shipped_catalogue(), {.nodes = nodes});
-  };
-  const SimTime one_way = time_of(hosts(2), Operation::Broadcast, "chain", mib(1));
+  const SimTime one_way = time_of(star(2), Operation::Broadcast, "chain", mib(1));
   const auto all_reduce = [&](int nodes) {
-    return time_of(hosts(nodes), Operation::AllReduce, "rabenseifner", mib(1)) / one_way;
+    return time_of(star(nodes), Operation::AllReduce, "rabenseifner", mib(1)) / one_way;
   };
   // Two exchanges of a half with the same rank, which are in step.
   REQUIRE(all_reduce(2) == Approx(1.0).epsilon(0.01));
   // A half, and then, one way after the other, two quarters with one rank and a half with another.
   REQUIRE(all_reduce(4) == Approx(0.5 + 2 * 0.25 * 2 + 0.5 * 2).epsilon(0.01));
   // In a ring requests go against the data, and none wait: four steps of a third.
-  REQUIRE(time_of(hosts(3), Operation::AllReduce, "ring", mib(1)) / one_way ==
+  REQUIRE(time_of(star(3), Operation::AllReduce, "ring", mib(1)) / one_way ==
           Approx(4.0 / 3.0).epsilon(0.01));
+}
+
+// docs/models/mpi.md#how-a-call-begins.
+TEST_CASE("announcements to receives that are posted in advance are answered as they come",
+          "[collectives][mpi]") {
+  const double block = time_of(star(2), Operation::Broadcast, "chain", mib(1)).seconds();
+  for (const int nodes : {2, 3, 4, 5, 6}) {
+    for (const char* const name : {"linear", "linear_sync"}) {
+      INFO(nodes << " hosts, " << name);
+      REQUIRE(time_of(star(nodes), Operation::AllToAll, name, mib(nodes)).seconds() ==
+              Approx(block * (nodes - 1)).epsilon(0.02));
+    }
+  }
+}
+
+TEST_CASE("messages below eager bring ranks out of step", "[collectives][mpi]") {
+  const double block = time_of(star(2), Operation::Broadcast, "chain", kib(64)).seconds();
+  // 64 KiB, which is not below it, both ways at once, 32 KiB twice, and 64 KiB one way after the
+  // other.
+  REQUIRE(time_of(star(4), Operation::AllReduce, "rabenseifner", kib(128)).seconds() ==
+          Approx(block * (1 + 0.5 + 0.5 + 2)).epsilon(0.02));
+}
+
+// docs/models/mpi.md#eight-ranks-in-a-host.
+TEST_CASE("eight ranks in a host are as far off a published table as the page says",
+          "[collectives][mpi]") {
+  const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1});
+  const std::string page = read_text_file(source_dir() / "docs/models/mpi.md");
+  std::ifstream file(source_dir() / "validation/hosts/xeon-8260.csv");
+  std::size_t held = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#") || line.starts_with("operation")) {
+      continue;
+    }
+    std::istringstream stream(line);
+    std::array<std::string, 5> cells;
+    for (std::string& cell : cells) {
+      std::getline(stream, cell, ',');
+    }
+    const auto& [operation, ranks, bytes, algorithm, median] = cells;
+    const Bytes size(std::stoll(bytes));
+    const std::size_t row = page.find(fmt::format("\n| {} KiB | ", size.count() / 1'024),
+                                      page.find("### Eight ranks in a host"));
+    if (size < kib(1) || row == std::string::npos) {
+      continue;  // The page has each second size from 1 KiB on.
+    }
+    const double measured = std::stod(median);
+    const double time =
+        time_of(host, parse_operation(operation).value(), algorithm, size).microseconds();
+    const std::string cell = fmt::format("| {:.4g} | {:.4g} | {:+.0f} % |", measured, time,
+                                         100.0 * (time / measured - 1.0));
+    INFO(line << ": " << cell);
+    REQUIRE(page.substr(row + 1, page.find('\n', row + 1) - row).find(cell) != std::string::npos);
+    ++held;
+  }
+  REQUIRE(held == 20);
 }
 
 TEST_CASE("a root with more ranks to serve takes longer", "[collectives][mpi]") {

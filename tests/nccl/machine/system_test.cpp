@@ -190,7 +190,7 @@ TEST_CASE("what NCCL's rules do not hold for is refused", "[nccl]") {
   unknown.cpus[0].pcis[0].pcis[0].gpus[0].place = {.line = 7, .column = 3};
   REQUIRE(message(unknown) ==
           "the server: line 7: expected NVIDIA GPUs with the attribute sm, or AMD's with gcn, at "
-          "0000:11:00.0 found none; --runtime plain takes any");
+          "0000:11:00.0, found none; --runtime plain takes any");
   REQUIRE(message(NcclSystem{}) == "the server: expected a GPU, found none");
   NcclSystem one_sided = plain_server(h100_server());
   one_sided.cpus[0].pcis[0].pcis[0].gpus[0].nvlinks = {
