@@ -210,16 +210,14 @@ Document document_of(const Cluster& cluster, const TransferRequest& request, con
 // Messages of verbs and of sockets.
 
 // A size, or a range of powers of two such as 8..8M.
-std::vector<Bytes> sizes_of_messages(const OptionReader& reader) {
-  const std::string text = reader.text("size").value_or("2..8M");  // As perftest -a.
-  // A message has at most 2^31 bytes (InfiniBand Architecture Specification 1.4).
-  constexpr Bytes kGreatest = 2_GiB;
+std::vector<Bytes> sizes_of_messages(const OptionReader& reader, const VerbSettings& settings) {
+  const std::string text = reader.text("size").value_or(default_sizes(settings));
   const std::size_t dots = text.find("..");
   try {
     const Bytes first = parse_message_size(text.substr(0, dots));
     const Bytes last =
         dots == std::string::npos ? first : parse_message_size(text.substr(dots + 2));
-    if (first >= Bytes(1) && last >= first && last <= kGreatest) {
+    if (first >= Bytes(1) && last >= first && last <= kGreatestMessage) {
       std::vector<Bytes> sizes;
       for (Bytes size = first; size <= last; size = size * 2) {
         sizes.push_back(size);
@@ -272,7 +270,7 @@ int run_messages(const OptionReader& reader, const InputNames& inputs, std::ostr
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(inputs, log);
   const Transfer pair = transfers_of(reader, cluster, false).front();
-  const std::vector<Bytes> sizes = sizes_of_messages(reader);
+  const std::vector<Bytes> sizes = sizes_of_messages(reader, verb);
   Document document =
       is_tcp ? tcp_document(cluster, pair, tcp, sizes) : verb_document(cluster, pair, verb, sizes);
   document = with_effects(reader, std::move(document),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "cli/common/options.h"
 #include "network/traffic/transfers.h"
@@ -17,8 +18,11 @@ namespace trainyard {
 // Throws ConfigError.
 [[nodiscard]] VerbSettings read_verb_settings(const OptionReader& reader, Bytes mtu);
 
-// Has a row for each size. Throws ConfigError where the ends are not two memories that a network
-// joins.
+// Returns what --size is where it is absent, as with -a of perftest.
+[[nodiscard]] std::string default_sizes(const VerbSettings& settings);
+
+// Has a row for each size. Throws ConfigError where the verb has no such settings or sizes, and
+// where the ends are not two memories that a network joins.
 [[nodiscard]] Document verb_document(const Cluster& cluster, const Transfer& pair,
                                      const VerbSettings& settings, std::span<const Bytes> sizes);
 
