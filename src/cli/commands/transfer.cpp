@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/commands/transfer_tcp.h"
+#include "cli/commands/transfer_verbs.h"
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
 #include "cli/common/html_output.h"
@@ -21,7 +22,6 @@
 #include "cli/common/packet_options.h"
 #include "cli/common/runtime.h"
 #include "network/traffic/transfers.h"
-#include "network/traffic/verbs.h"
 #include "report/formats/document.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -209,26 +209,15 @@ Document document_of(const Cluster& cluster, const TransferRequest& request, con
 
 // Messages of verbs and of sockets.
 
-struct VerbRow {
-  Bytes size;
-  VerbRate rate;
-  SimTime latency;
-  [[nodiscard]] double gigabytes_per_second() const {
-    return rate.messages_per_second * static_cast<double>(size.count()) / 1e9;
-  }
-};
-
 // A size, or a range of powers of two such as 8..8M.
-std::vector<Bytes> sizes_of_messages(const OptionReader& reader) {
-  const std::string text = reader.text("size").value_or("2..8M");  // As perftest -a.
-  // A message has at most 2^31 bytes (InfiniBand Architecture Specification 1.4).
-  constexpr Bytes kGreatest = 2_GiB;
+std::vector<Bytes> sizes_of_messages(const OptionReader& reader, const VerbSettings& settings) {
+  const std::string text = reader.text("size").value_or(default_sizes(settings));
   const std::size_t dots = text.find("..");
   try {
     const Bytes first = parse_message_size(text.substr(0, dots));
     const Bytes last =
         dots == std::string::npos ? first : parse_message_size(text.substr(dots + 2));
-    if (first >= Bytes(1) && last >= first && last <= kGreatest) {
+    if (first >= Bytes(1) && last >= first && last <= kGreatestMessage) {
       std::vector<Bytes> sizes;
       for (Bytes size = first; size <= last; size = size * 2) {
         sizes.push_back(size);
@@ -239,67 +228,6 @@ std::vector<Bytes> sizes_of_messages(const OptionReader& reader) {
     // Falls through to the same error.
   }
   fail_option("size", "a size from 1 to 2G, or the least and the greatest such as 8..8M", text);
-}
-
-VerbSettings read_verb_settings(const OptionReader& reader, const PacketRequest& packet) {
-  constexpr int kMost = 16'384;  // Far beyond what adapters or programs have of any of these.
-  const auto count = [&](std::string_view name) {
-    return reader.integer(name, 1, kMost).value_or(1);
-  };
-  const std::optional<int> inlined =
-      reader.integer("inline", 0, static_cast<int>(kGreatestInline.count()));
-  return {.verb = static_cast<Verb>(reader.choice("verb")),
-          .queue_pairs = count("qps"),
-          .cores = count("cores"),
-          .batch = count("batch"),
-          .inline_limit = inlined ? std::optional(Bytes(*inlined)) : std::nullopt,
-          .mtu = packet.options.mtu};
-}
-
-Table verb_table(const std::vector<VerbRow>& rows) {
-  return trainyard::table_of(rows, [](const VerbRow& row) -> std::vector<Field> {
-    const double rate = row.gigabytes_per_second();
-    const double millions = row.rate.messages_per_second / 1e6;
-    const double latency = row.latency.microseconds();
-    return {{{.name = "size", .key = "size_bytes", .unit = "(B)"}, Cell::of(row.size.count())},
-            {{.name = "rate", .key = "rate_gb_per_s", .unit = "(GB/s)"}, Cell::number(rate, 3)},
-            {{.name = "messages", .key = "messages_million_per_s", .unit = "(Mpps)"},
-             Cell::number(millions, 6)},
-            {{.name = "latency", .key = "latency_us", .unit = "(us)"}, Cell::number(latency, 3)},
-            {{.name = "limit", .key = "limit", .align = Align::Left}, Cell::of(row.rate.limit)}};
-  });
-}
-
-std::string describe(const VerbSettings& settings) {
-  return fmt::format(
-      "{}, {} core{} with {} queue pair{}, {} request{} a doorbell, {}path MTU {}",
-      kVerbs[static_cast<std::size_t>(settings.verb)], settings.cores,
-      settings.cores == 1 ? "" : "s", settings.queue_pairs, settings.queue_pairs == 1 ? "" : "s",
-      settings.batch, settings.batch == 1 ? "" : "s",
-      settings.inline_limit ? fmt::format("up to {} inline, ", to_string(*settings.inline_limit))
-                            : "",
-      settings.mtu.count());
-}
-
-Document verb_document(const Cluster& cluster, const Transfer& pair, const VerbSettings& settings,
-                       std::span<const Bytes> sizes) {
-  const VerbPath path = verb_path(cluster, pair.source, pair.target);
-  std::vector<VerbRow> rows;
-  for (const Bytes size : sizes) {
-    rows.push_back({.size = size,
-                    .rate = verb_rate(path, settings, size),
-                    .latency = verb_latency(path, settings, size)});
-  }
-  const std::string& from = cluster.topology.node(pair.source).name;
-  const std::string& to = cluster.topology.node(pair.target).name;
-  Document document{.heading = {fmt::format("Simulated by Trainyard: cluster {}, {} to {}, {}",
-                                            cluster.name, from, to, describe(settings))}};
-  document.add("cluster", cluster.name);
-  document.add("from", from);
-  document.add("to", to);
-  document.add("verb", std::string(kVerbs[static_cast<std::size_t>(settings.verb)]));
-  document.add(NamedTable{.key = "rows", .table = verb_table(rows)});
-  return document;
 }
 
 TransferRequest read_transfer_request(const OptionReader& reader) {
@@ -337,12 +265,12 @@ int run_messages(const OptionReader& reader, const InputNames& inputs, std::ostr
   const bool is_tcp = reader.given("tcp");
   const SocketSettings tcp = is_tcp ? read_tcp_settings(reader) : SocketSettings{};
   const VerbSettings verb =
-      is_tcp ? VerbSettings{} : read_verb_settings(reader, read_packet_options(reader));
+      is_tcp ? VerbSettings{} : read_verb_settings(reader, read_packet_options(reader).options.mtu);
   const ResultTarget target = result_target(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster_inputs(inputs, log);
   const Transfer pair = transfers_of(reader, cluster, false).front();
-  const std::vector<Bytes> sizes = sizes_of_messages(reader);
+  const std::vector<Bytes> sizes = sizes_of_messages(reader, verb);
   Document document =
       is_tcp ? tcp_document(cluster, pair, tcp, sizes) : verb_document(cluster, pair, verb, sizes);
   document = with_effects(reader, std::move(document),
@@ -401,34 +329,11 @@ Command transfer_command() {
                 {.choices = "p2p|h2d|d2h", .excludes = "from to"}},
                {"size", "SIZE",
                 "of a transfer (default: 256M); with --verb or --tcp also 8..8M, by twos"},
-               {"verb",
-                "NAME",
-                "messages of RDMA between two host memories instead, as perftest: write, read, "
-                "send",
-                {.choices = "write|read|send",
-                 .excludes = "matrix both-ways all-at-once fidelity"}},
-               {"qps",
-                "N",
-                "with --verb: queue pairs of each core (default: 1)",
-                {.needs = "verb"}},
-               {"cores",
-                "N",
-                "with --verb: cores that post requests; with --tcp: cores of either end (default: "
-                "1)",
-                {.needs = "verb|tcp"}},
-               {"batch",
-                "N",
-                "with --verb: requests for each doorbell (default: 1)",
-                {.needs = "verb", .synonyms = "post-list"}},
-               {"inline",
-                "BYTES",
-                "with --verb: greatest payload inside a request, 0 to 220 (default: 0 for rates, "
-                "220 for latencies)",
-                {.needs = "verb"}},
                {"both-ways", "", "each pair in both directions at once"},
                {"all-at-once", "", "all pairs at once instead of one after the other"},
                {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}}},
-           tcp_options(), mtu_of_messages(packet_options()), output_options(), log_options()}),
+           verb_options(), tcp_options(), mtu_of_messages(packet_options()), output_options(),
+           log_options()}),
       .example = kTransferExample,
       .run = run_transfer,
       .is_swept = true};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hw/packet/rdma_packet.h"
+#include "network/traffic/host_costs.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -46,9 +47,6 @@ constexpr SimTime kReceiveSegment = 1060_ns;
 // Giving memory back takes so many nanoseconds for a byte: 27.6 % of the thread at 49.7 Gb/s of
 // [free], before that patch moved it from there to the interrupt.
 constexpr double kFree = 0.0444;
-// Interrupt, scheduler and an idle core lie between a packet in memory and the thread that runs:
-// 53,509 transactions a second of [mlx5], less all the rest.
-constexpr SimTime kWake = 4333_ns;
 
 // GSO and GRO build segments of up to 64 KiB (linux, commit 8a29111c7ca6: 45 packets of 1448 B).
 constexpr std::int64_t kSegmentBytes = 65'536;

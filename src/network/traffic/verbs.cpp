@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "hw/packet/rdma_packet.h"
+#include "network/traffic/host_costs.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/graph/path.h"
@@ -53,6 +54,11 @@ constexpr double kRequestsPerCompletion = 100;  // perftest -Q; others complete 
 constexpr double kRequestsUnderWay = 128;       // perftest -t, of a queue pair.
 constexpr double kReadsUnderWay = 16;  // max_rd_atomic of ConnectX, what perftest prints as well.
 
+// UCX takes these for the registration of host memory with an adapter, MEM_REG_OVERHEAD and
+// MEM_REG_GROWTH (openucx/ucx @b1287411, src/uct/ib/base/ib_md.c).
+constexpr SimTime kRegister = 16_us;
+constexpr double kRegisterNanosecondsPerByte = 0.06;
+
 // PCIe spends this beside the data of a packet (docs/models/hardware.md, section PCIe).
 constexpr double kTlpBytes = 26.0 + 16.0 / 4.0;
 // A request of mlx5 has a control, a remote address and a data segment of 16 B each, in blocks of
@@ -61,6 +67,12 @@ constexpr double kTlpBytes = 26.0 + 16.0 / 4.0;
 constexpr double kBlockBytes = 64.0;
 constexpr double kRequestBytes = 48.0;
 constexpr double kInlineRequestBytes = 36.0;
+// A datagram has an address vector of 48 B instead of a remote address.
+constexpr double kDatagramBytes = 48.0 - 16.0;
+// On the wire it has a header with its queue (DETH), and in memory room for a global route header
+// stands before it (InfiniBand Architecture Specification 1.4, chapters 9 and 11).
+constexpr Bytes kDatagramHeader{8};
+constexpr Bytes kRouteHeader{40};
 constexpr double kDoorbellBytes = 8.0;
 constexpr double kCompletionBytes = 64.0;
 
@@ -84,13 +96,28 @@ double pcie_bytes(double size, double payload) {
   return size + kTlpBytes * std::ceil(size / payload);
 }
 
+bool is_atomic(Verb verb) {
+  return verb == Verb::FetchAndAdd || verb == Verb::CompareAndSwap;
+}
+
+// Data come from the responder.
+bool brings_back(Verb verb) {
+  return verb == Verb::Read || is_atomic(verb);
+}
+
 bool is_inline(const VerbSettings& settings, Bytes size, Bytes otherwise) {
-  return settings.verb != Verb::Read && size <= settings.inline_limit.value_or(otherwise);
+  return !brings_back(settings.verb) && size <= settings.inline_limit.value_or(otherwise);
+}
+
+// An adapter that reads memory: the way out to it and the one in from there.
+SimTime fetch_time(const VerbWay& from_memory, const VerbWay& to_memory) {
+  return from_memory.source_host + to_memory.target_host;
 }
 
 // Bytes on PCIe from the memory of the requester to its adapter, other than data that are fetched.
 double request_bytes(const VerbSettings& settings, bool has_data, Bytes size, double payload) {
-  const double plain = has_data ? kInlineRequestBytes + as_double(size) : kRequestBytes;
+  const double plain = (has_data ? kInlineRequestBytes + as_double(size) : kRequestBytes) +
+                       (settings.connection == Connection::Datagram ? kDatagramBytes : 0.0);
   const double request = std::ceil(plain / kBlockBytes) * kBlockBytes;
   if (settings.batch == 1) {
     return pcie_bytes(request, kBlockBytes);  // The doorbell holds the request (BlueFlame).
@@ -100,16 +127,17 @@ double request_bytes(const VerbSettings& settings, bool has_data, Bytes size, do
 
 // Bytes on the wire of a message.
 double message_bytes(const VerbSettings& settings, Bytes size) {
-  const RdmaOpcode first = settings.verb == Verb::Write  ? RdmaOpcode::WriteOnly
-                           : settings.verb == Verb::Read ? RdmaOpcode::Acknowledge
-                                                         : RdmaOpcode::SendOnly;
+  const RdmaOpcode first = settings.verb == Verb::Write ? RdmaOpcode::WriteOnly
+                           : brings_back(settings.verb) ? RdmaOpcode::Acknowledge
+                                                        : RdmaOpcode::SendOnly;
   const std::int64_t more = (size.count() - 1) / settings.mtu.count();  // Packets that are full.
   const Bytes rest = size - settings.mtu * more;
   const auto bytes = [](RdmaOpcode opcode, Bytes payload) {
     return as_double(wire_bytes(RdmaLink::RoceV2, opcode, payload));
   };
   if (more == 0) {
-    return bytes(first, size);
+    return bytes(first,
+                 settings.connection == Connection::Datagram ? size + kDatagramHeader : size);
   }
   return bytes(first, settings.mtu) +
          static_cast<double>(more - 1) * bytes(RdmaOpcode::SendOnly, settings.mtu) +
@@ -166,9 +194,11 @@ void add_cores(const VerbPath& path, const VerbSettings& settings, Slowest& slow
 
 void add_links(const VerbPath& path, const VerbSettings& settings, Bytes size, Slowest& slowest) {
   const bool has_data = is_inline(settings, size, Bytes(0));
-  const bool is_read = settings.verb == Verb::Read;
+  const bool is_read = brings_back(settings.verb);
   const VerbWay& data = is_read ? path.back : path.there;
   const double bytes = as_double(size);
+  const double written =
+      as_double(settings.connection == Connection::Datagram ? size + kRouteHeader : size);
   const double fetched = has_data || is_read ? 0.0 : bytes;
   slowest.add_host(path.there.source_links, is_read ? 0.0 : bytes, [&](double payload) {
     return request_bytes(settings, has_data, size, payload) + pcie_bytes(fetched, payload);
@@ -179,16 +209,23 @@ void add_links(const VerbPath& path, const VerbSettings& settings, Bytes size, S
   }
   const double completion =
       settings.verb == Verb::Send ? pcie_bytes(kCompletionBytes, kBlockBytes) : 0.0;
-  slowest.add_host(data.target_links, bytes,
-                   [&](double payload) { return completion + pcie_bytes(bytes, payload); });
+  slowest.add_host(data.target_links, written,
+                   [&](double payload) { return completion + pcie_bytes(written, payload); });
   slowest.add_network(data.network_links, message_bytes(settings, size));
 }
 
-// From the post of a request until its completion may be taken.
+// From the post of a request until its completion may be taken: it tells that data came, or were
+// acknowledged, or without a reliable connection that they were sent.
 double round_trip(const VerbPath& path, VerbSettings settings, Bytes size) {
   settings.inline_limit = settings.inline_limit.value_or(Bytes(0));
+  if (settings.connection != Connection::Reliable) {
+    const SimTime fetch =
+        is_inline(settings, size, Bytes(0)) ? SimTime() : fetch_time(path.there, path.back);
+    return nanoseconds_of(path.there.source_host + fetch + path.back.target_host +
+                          (settings.events ? kWake : SimTime()));
+  }
   const double latency = nanoseconds_of(verb_latency(path, settings, size));
-  return settings.verb == Verb::Read
+  return brings_back(settings.verb)
              ? latency
              : latency + nanoseconds_of(path.back.latency - path.back.source_host);
 }
@@ -303,6 +340,52 @@ std::optional<double> adapter_rate_of(const Cluster& cluster, const SplitPath& p
 
 }  // namespace
 
+Bytes greatest_inline(Connection connection) {
+  return connection == Connection::Datagram ? kGreatestInlineDatagram : kGreatestInline;
+}
+
+Bytes greatest_message(const VerbSettings& settings) {
+  if (is_atomic(settings.verb)) {
+    return kAtomicBytes;
+  }
+  return settings.connection == Connection::Datagram ? settings.mtu : kGreatestMessage;
+}
+
+void check_verb(const VerbSettings& settings, std::span<const Bytes> sizes) {
+  const auto fail = [](std::string_view option, std::string_view expected, std::string_view found) {
+    throw ConfigError(fmt::format("--{}: expected {}, found {}", option, expected, found));
+  };
+  const std::string_view verb = kVerbs[static_cast<std::size_t>(settings.verb)];
+  const std::string_view connection = kConnections[static_cast<std::size_t>(settings.connection)];
+  if (brings_back(settings.verb) && settings.connection != Connection::Reliable) {
+    fail("connection", fmt::format("rc with --verb {}", verb), connection);
+  }
+  if (settings.verb == Verb::Write && settings.connection == Connection::Datagram) {
+    fail("connection", "rc or uc with --verb write", connection);
+  }
+  if (settings.verb == Verb::Write && settings.events) {
+    fail("events", "a verb that completes where its data arrive: read, send or an atomic", verb);
+  }
+  if (settings.inline_limit.value_or(Bytes(0)) > greatest_inline(settings.connection)) {
+    fail("inline",
+         fmt::format("at most {} with --connection {}",
+                     greatest_inline(settings.connection).count(), connection),
+         std::to_string(settings.inline_limit->count()));
+  }
+  for (const Bytes size : sizes) {
+    if (is_atomic(settings.verb) && size != kAtomicBytes) {
+      fail("size", fmt::format("8, which atomics change, with --verb {}", verb),
+           std::to_string(size.count()));
+    }
+    if (size > greatest_message(settings)) {
+      fail("size",
+           fmt::format("at most {} with --connection {}", greatest_message(settings).count(),
+                       connection),
+           std::to_string(size.count()));
+    }
+  }
+}
+
 VerbPath verb_path(const Cluster& cluster, NodeId requester, NodeId responder,
                    std::string_view option) {
   for (const NodeId end : {requester, responder}) {
@@ -333,22 +416,32 @@ double data_nanoseconds(const VerbWay& way, Bytes mtu, Bytes size) {
 
 SimTime verb_latency(const VerbPath& path, const VerbSettings& settings, Bytes size) {
   CHECK(size > Bytes(0), "a message has data");
-  CHECK(settings.inline_limit.value_or(Bytes(0)) <= kGreatestInline, "a request is larger");
-  const bool is_read = settings.verb == Verb::Read;
+  CHECK(size <= greatest_message(settings), "a message is larger");
+  const Bytes inline_bytes = greatest_inline(settings.connection);
+  CHECK(settings.inline_limit.value_or(Bytes(0)) <= inline_bytes, "a request is larger");
+  const bool is_read = brings_back(settings.verb);
   const VerbWay& data = is_read ? path.back : path.there;
   SimTime latency = path.there.latency;
   if (is_read) {
     // The request goes to the adapter, whose fetch is as long as the ways out to the memory and in
     // from there: together a path there and a path back.
     latency += path.back.latency;
-  } else if (!is_inline(settings, size, kGreatestInline)) {
-    latency += path.there.source_host + path.back.target_host;  // A read of the data over PCIe.
+  } else if (!is_inline(settings, size, inline_bytes)) {
+    latency += fetch_time(path.there, path.back);
   }
   if (settings.verb == Verb::Send) {
     latency += kPoll;  // WRITE is seen in the memory itself.
   }
+  if (settings.events) {
+    latency += kWake;
+  }
   const double nanoseconds = data_nanoseconds(data, settings.mtu, size);
   return latency + picoseconds(std::llround(nanoseconds * 1e3));
+}
+
+SimTime registration_time(Bytes size) {
+  CHECK(size > Bytes(0), "a buffer has data");
+  return kRegister + picoseconds(std::llround(as_double(size) * kRegisterNanosecondsPerByte * 1e3));
 }
 
 VerbRate verb_rate(const VerbPath& path, const VerbSettings& settings, Bytes size) {
@@ -358,7 +451,11 @@ VerbRate verb_rate(const VerbPath& path, const VerbSettings& settings, Bytes siz
     slowest.add("adapter", 1e9 / *path.adapter_rate);
   }
   add_links(path, settings, size, slowest);
-  const bool is_read = settings.verb == Verb::Read;
+  if (is_atomic(settings.verb)) {
+    // The responder's adapter does one after the other: none may see the value until it was read.
+    slowest.add("atomic", nanoseconds_of(fetch_time(path.back, path.there)));
+  }
+  const bool is_read = brings_back(settings.verb);
   const double under_way =
       (is_read ? kReadsUnderWay : kRequestsUnderWay) * settings.queue_pairs * settings.cores;
   slowest.add(is_read ? "reads under way" : "queue depth",

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -16,15 +17,30 @@
 
 namespace trainyard {
 
-// Work requests of a reliable connection ask for one of these. The requester makes all of them:
-// WRITE and SEND carry its data to the responder, READ brings data back.
-enum class Verb : std::uint8_t { Write, Read, Send };
+// Work requests ask for one of these. The requester makes all of them: WRITE and SEND carry its
+// data to the responder, READ brings data back. Atomics change 8 B there and bring back what they
+// were; all of a run go to one address, such as that of a counter.
+enum class Verb : std::uint8_t { Write, Read, Send, FetchAndAdd, CompareAndSwap };
 // In the order of Verb.
-inline constexpr std::array<std::string_view, 3> kVerbs{"write", "read", "send"};
+inline constexpr std::array<std::string_view, 5> kVerbs{"write", "read", "send", "fetch-and-add",
+                                                        "compare-and-swap"};
+inline constexpr Bytes kAtomicBytes{8};
+
+// Reliable connections, unreliable ones, which nothing acknowledges, and unreliable datagrams: a
+// message is a packet.
+enum class Connection : std::uint8_t { Reliable, Unreliable, Datagram };
+// In the order of Connection, as perftest names them.
+inline constexpr std::array<std::string_view, 3> kConnections{"rc", "uc", "ud"};
+
+// A message has at most 2^31 bytes (InfiniBand Architecture Specification 1.4).
+inline constexpr Bytes kGreatestMessage{std::int64_t{1} << 31};
 
 // So much fits into a request that is written to the adapter at once, in BlueFlame's 256 B;
 // perftest prints it for mlx5 as "Max inline data".
 inline constexpr Bytes kGreatestInline{220};
+// A datagram says in 48 B more where it goes, instead of 16 B of a remote address: perftest prints
+// 188 for ib_send_lat -c UD.
+inline constexpr Bytes kGreatestInlineDatagram{188};
 
 struct VerbSettings {
   Verb verb = Verb::Write;
@@ -35,7 +51,19 @@ struct VerbSettings {
   // perftest: none in tests of rates, all of that in those of latencies.
   std::optional<Bytes> inline_limit = {};
   Bytes mtu{4096};
+  Connection connection = Connection::Reliable;
+  // Cores sleep until an interrupt tells them of a completion, instead of looking for it.
+  bool events = false;
+  bool registers = false;  // Tell what it takes to register the buffer of a message.
 };
+
+// The most that fits into a request of this connection.
+[[nodiscard]] Bytes greatest_inline(Connection connection);
+// The greatest message of the verb on this connection.
+[[nodiscard]] Bytes greatest_message(const VerbSettings& settings);
+// Throws ConfigError, whose text names --connection, --events, --inline or --size, where the verb
+// does not have what the settings say, or no messages of these sizes.
+void check_verb(const VerbSettings& settings, std::span<const Bytes> sizes);
 
 // A link, as far as messages can wait for it.
 struct VerbLink {
@@ -71,9 +99,13 @@ struct VerbPath {
 // most `mtu`; what follows it is under way everywhere at once.
 [[nodiscard]] double data_nanoseconds(const VerbWay& way, Bytes mtu, Bytes size);
 
-// The time of one message alone: of WRITE and SEND one way, of READ there and back, as perftest has
-// them. `size` is at least one byte.
+// The time of one message alone: of WRITE and SEND one way, of READ and atomics there and back, as
+// perftest has them. The settings and `size`, of at least one byte, have passed check_verb.
 [[nodiscard]] SimTime verb_latency(const VerbPath& path, const VerbSettings& settings, Bytes size);
+
+// The time of a core to register a buffer of host memory with its adapter, before its first use:
+// pages of 4 KiB are pinned, and the adapter is told where they are. `size` is at least one byte.
+[[nodiscard]] SimTime registration_time(Bytes size);
 
 struct VerbRate {
   double messages_per_second = 0.0;

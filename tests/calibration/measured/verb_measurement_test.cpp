@@ -69,6 +69,12 @@ VerbSettings settings_of(const ConfigNode& node) {
   if (const auto limit = node.optional("inline")) {
     settings.inline_limit = Bytes(limit->as_integer(0, 4096));
   }
+  if (const auto connection = node.optional("connection")) {
+    settings.connection = static_cast<Connection>(connection->as_choice(kConnections));
+  }
+  if (const auto events = node.optional("events")) {
+    settings.events = events->as_bool();
+  }
   return settings;
 }
 

@@ -104,66 +104,7 @@ TEST_CASE("the path MTU leaves links inside servers as they are") {
   REQUIRE(rate("256") == Approx(rate("4096")).epsilon(1e-3));
 }
 
-// Rows of the verbs between the memories of two servers with HDR.
-const std::vector<std::string> kHostPair = {
-    "--cluster", "azure-nd-a100-v4", "--from", "server0/memory0",
-    "--to",      "server1/memory0",  "--verb"};
-
-std::string run_verbs(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = kHostPair;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out;
-  REQUIRE(run_command(transfer_command(), arguments, out) == 0);
-  return out.str();
-}
-
-std::string error_verbs(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = kHostPair;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out;
-  try {
-    (void)run_command(transfer_command(), arguments, out);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST_CASE("verbs have a row for each size, as table, CSV and JSON") {
-  const std::string table = run_verbs({"write", "--size", "8..64", "--qps", "4", "--batch", "2"});
-  REQUIRE(table.rfind("# Simulated by Trainyard: cluster Azure ND A100 v4, server0/memory0 to "
-                      "server1/memory0, write, 1 core with 4 queue pairs, 2 requests a doorbell, "
-                      "path MTU 4096\n",
-                      0) == 0);
-  REQUIRE(run_verbs({"read", "--size", "64", "--format", "csv"})
-              .rfind("size_bytes,rate_gb_per_s,messages_million_per_s,latency_us,limit\n64,", 0) ==
-          0);
-  const auto json = nlohmann::json::parse(run_verbs({"send", "--format", "json"}));
-  REQUIRE(json["verb"] == "send");
-  REQUIRE(json["rows"].size() == 23);  // 2 B to 8 MiB, as perftest -a.
-  REQUIRE(json["rows"][0]["size_bytes"] == 2);
-  REQUIRE(json["rows"][0]["limit"] == "doorbell");
-  REQUIRE(json["rows"][22]["limit"] == "wire");
-  REQUIRE(nlohmann::json::parse(run_verbs({"write", "--size", "8..63", "--inline", "32", "--mtu",
-                                           "1024", "--format", "json"}))["rows"]
-              .size() == 3);
-}
-
-TEST_CASE("what does not go with verbs is refused in one line") {
-  REQUIRE(error_verbs({"fetch"}).find("--verb: expected write, read or send, found \"fetch\"") ==
-          0);
-  REQUIRE(
-      error_verbs({"write", "--size", "8M..8"}) ==
-      "--size: expected a size from 1 to 2G, or the least and the greatest such as 8..8M, found "
-      "\"8M..8\"");
-  REQUIRE(error_verbs({"write", "--both-ways"}) ==
-          "--verb: expected without --both-ways, found both");
-  REQUIRE(error_verbs({"write", "--fidelity", "packet"}) ==
-          "--verb: expected without --fidelity, found both");
-  REQUIRE(error_verbs({"write", "--pfc", "off"}) ==
-          "--pfc: expected --fidelity packet beside it, found flow");
-  REQUIRE(error_verbs({"write", "--inline", "221"}).find("--inline: expected") == 0);
-  REQUIRE(error_verbs({"write", "--qps", "0"}).find("--qps: expected") == 0);
+TEST_CASE("mistakes on the command line of transfer are one line") {
   REQUIRE(error_transfer(pair_and({"--verb", "write"})) ==
           "--verb: expected --from and --to to be host memories, such as server0/memory0, found "
           "server0/gpu0");
@@ -173,9 +114,6 @@ TEST_CASE("what does not go with verbs is refused in one line") {
           "--mtu: expected --verb NAME beside it, found none");
   REQUIRE(error_transfer(pair_and({"--mtu", "1024", "--fidelity", "flow"})) ==
           "--mtu: expected --verb, --tcp or --fidelity packet beside it, found flow");
-}
-
-TEST_CASE("mistakes on the command line of transfer are one line") {
   REQUIRE(error_transfer(pair_and({"--pfc", "off"})) ==
           "--pfc: expected --fidelity packet beside it, found flow");
   REQUIRE(error_transfer({"--matrix", "p2p", "--fidelity", "packet", "--counters", "c.csv"}) ==
