@@ -78,9 +78,9 @@ struct GoBackNRules {
               .is_loss = sender.next() < before};
     }
     [[nodiscard]] std::optional<Psn> goes_back_to() const { return sender.next(); }
-    bool on_timeout() {
+    Expiry on_timeout() {
       sender.on_timeout(settings);
-      return true;
+      return Expiry::Timeout;
     }
     [[nodiscard]] static std::span<const Psn> newly_lost() { return {}; }
 
@@ -144,9 +144,9 @@ struct SelectiveRules {
               .is_loss = sender.is_recovering() && !was_recovering};
     }
     [[nodiscard]] static std::optional<Psn> goes_back_to() { return std::nullopt; }
-    bool on_timeout() {
+    Expiry on_timeout() {
       sender.on_timeout(settings);
-      return true;
+      return Expiry::Timeout;
     }
     [[nodiscard]] static std::span<const Psn> newly_lost() { return {}; }
 
@@ -217,10 +217,10 @@ struct TcpRules {
       return news;
     }
     [[nodiscard]] static std::optional<Psn> goes_back_to() { return std::nullopt; }
-    bool on_timeout() {
-      const bool is_timeout = sender.on_timeout(settings);
+    Expiry on_timeout() {
+      const Expiry expiry = sender.on_timeout(settings);
       newly_lost_.assign(sender.newly_lost().begin(), sender.newly_lost().end());
-      return is_timeout;
+      return expiry;
     }
     [[nodiscard]] std::span<const Psn> newly_lost() const { return newly_lost_; }
 
