@@ -15,6 +15,13 @@ SimTime part(SimTime time, std::int64_t parts) {
 
 }  // namespace
 
+double small_queue(double pace, double memory_of_packet, bool is_again) {
+  constexpr double kTime = 1.0 / 1024;       // sk_pacing_shift is 10: about 1 ms.
+  constexpr double kMost = 4.0 * (1 << 20);  // tcp_limit_output_bytes, ip-sysctl.rst.
+  const double limit = std::min(std::max(2.0 * memory_of_packet, pace * kTime), kMost);
+  return is_again ? 2.0 * limit : limit;
+}
+
 Psn TcpSender::next() const {
   if (lost_ == 0) {
     return next_;

@@ -83,7 +83,7 @@ class PacketEngine {
   // No packet of a connection with alternatives begins by this one of its paths from `time` on. One
   // path must be left. Only where packets are sent again.
   void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path) {
-    senders_.retire(connection, time, path);
+    senders_.retire(connection, time, fabric_.from_queue(path));
   }
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
   // fails as a whole. Everything on it then, and all that is sent there later, is lost. To be said

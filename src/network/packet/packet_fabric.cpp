@@ -4,6 +4,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "hw/packet/rdma_packet.h"
 #include "hw/switch/pfc.h"
 #include "network/packet/packet_control.h"
@@ -189,9 +192,14 @@ Picoseconds PacketFabric::add_way_back(std::span<const LinkId> path) {
 }
 
 std::uint64_t PacketFabric::own_rate(std::span<const LinkId> path) const {
-  std::uint64_t rate = ports_[port_index_[path.front().value()]].bits_per_second;
+  std::uint64_t rate = std::numeric_limits<std::uint64_t>::max();
   for (const LinkId link : path) {
-    rate = std::min(rate, ports_[port_index_[link.value()]].bits_per_second);
+    const std::uint32_t port = port_index_[link.value()];
+    const LinkSpec& spec = topology_.link(link).spec;
+    rate = std::min(rate, port != kNoIndex
+                              ? ports_[port].bits_per_second
+                              : static_cast<std::uint64_t>(
+                                    line_rate(spec.bandwidth, spec.kind).bits_per_second()));
     if (topology_.link(link).spec.kind == LinkKind::Network) {
       break;
     }
@@ -203,6 +211,12 @@ std::uint64_t PacketFabric::own_rate(std::span<const LinkId> path) const {
     rate = std::min(rate, static_cast<std::uint64_t>(line.bits_per_second()));
   }
   return rate;
+}
+
+std::span<const LinkId> PacketFabric::from_queue(std::span<const LinkId> path) const {
+  const auto first = std::ranges::find_if(
+      path, [&](LinkId link) { return topology_.link(link).spec.kind == LinkKind::Network; });
+  return options_.has_sockets() && first != path.end() ? std::span(first, path.end()) : path;
 }
 
 bool PacketFabric::is_of_fabric(const Link& link) const {

@@ -85,6 +85,9 @@ class PacketFabric {
   Picoseconds add_path(std::span<const LinkId> path);
   // The same for the links back.
   Picoseconds add_way_back(std::span<const LinkId> path);
+  // The path from where packets wait for their turn: TCP's wait in the queue of the adapter, so that
+  // what lies before it in the server only bounds their rate.
+  [[nodiscard]] std::span<const LinkId> from_queue(std::span<const LinkId> path) const;
   // Returns the rate of the stage of the path that belongs to the sender, bits per second.
   [[nodiscard]] std::uint64_t own_rate(std::span<const LinkId> path) const;
 

@@ -150,6 +150,8 @@ struct PacketOptions {
   TcpSettings tcp = {};  // For Tcp, whose window of packets follows from the MTU.
   // Returns whether ACKs wait in the queues of data, and are lost there.
   [[nodiscard]] bool acks_wait() const { return retransmission == Retransmission::Tcp; }
+  // Whether connections hand packets to the queue of their host, as far as small queues let them.
+  [[nodiscard]] bool has_sockets() const { return acks_wait() && profile.has_value(); }
   // Bit error rate of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
   std::vector<SlowHost> slow_hosts{};  // With PFC only.

@@ -415,6 +415,10 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   if ((port.stops & Port::kHost) != 0) [[unlikely]] {
     let_go_on(port, start);
   }
+  const bool is_filled = (port.stops & Port::kFills) != 0;
+  if (is_filled && !fill(port, index, start)) [[unlikely]] {
+    return;
+  }
   if (port.urgent > 0) [[unlikely]] {
     --port.urgent;
     if (port.to_pause.empty()) {
@@ -428,7 +432,7 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
     send_of_lane(port, index, start);
     return;
   }
-  if (has_own(port.source, start)) {
+  if (!is_filled && has_own(port.source, start)) {
     if (port.own_turn || port.queue.empty()) {
       port.own_turn = false;
       static_cast<void>(send_own(port, index, port.source, start));

@@ -165,6 +165,14 @@ TEST_CASE("TCP's timeout follows the round trip, and doubles after each in vain"
   REQUIRE(sender.deadline() == 220_ms + 420_ms);
 }
 
+TEST_CASE("a socket keeps a millisecond of its pace below it, and two packets at least",
+          "[transport]") {
+  REQUIRE(small_queue(1e6, 2408.0, false) == 4816.0);
+  REQUIRE(small_queue(10.24e6, 2408.0, false) == Approx(10'000.0));
+  REQUIRE(small_queue(10.24e6, 2408.0, true) == Approx(20'000.0));
+  REQUIRE(small_queue(1e12, 2408.0, false) == 4'194'304.0);
+}
+
 TEST_CASE("TCP probes for the last packets, which no later one tells of", "[transport]") {
   const TcpSettings settings{.window = 20};
   TcpSender sender;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "network/packet/packet.h"
+#include "support/controls.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/traced_run.h"
@@ -18,6 +19,13 @@ PacketOptions tcp_options() {
   PacketOptions options{.mtu = tcp_payload(Bytes(1500)), .framing = RdmaLink::Tcp};
   options.retransmission = Retransmission::Tcp;
   options.port_queue = Bytes(131'072);
+  return options;
+}
+
+PacketOptions reno() {
+  PacketOptions options = tcp_options();
+  options.control = CongestionControl::Profile;
+  options.profile = shipped_control("reno");
   return options;
 }
 
@@ -98,9 +106,22 @@ TEST_CASE("ACKs of TCP wait behind the data that go their way") {
   REQUIRE(beside * 2 > alone * 3);
 }
 
+// The first ten packets find no round trip that would bound them, and nothing is behind the first.
+TEST_CASE("sockets of TCP hold a millisecond of their pace in the queue of their host") {
+  const TestFabric fabric = one_switch(2, kTcpLink);
+  const TracedRun run = run_traced(fabric, flows_to_the_first(1, Bytes(1448 * 400)), reno());
+  REQUIRE(run.is_whole());
+  REQUIRE(run.stats.drops == 0);
+  REQUIRE(run.stats.max_queued >= Bytes(9 * 1518));
+  REQUIRE(run.stats.max_queued <= Bytes(20 * 1518));
+  const SimTime packet = transfer_time(Bytes(1448), kTcpLink.bandwidth);
+  const double expected = (packet * 401 + 20_us).microseconds();
+  REQUIRE(std::abs(run.arrivals[0]->microseconds() - expected) < 0.1);
+}
+
 TEST_CASE("TCP has the same packets with any threads and windows") {
   const TestFabric fabric = one_switch(5, kTcpLink);
-  PacketOptions options = tcp_options();
+  PacketOptions options = GENERATE(tcp_options(), reno());
   options.port_queue = Bytes(20'000);
   const Traffic traffic = flows_to_the_first(4, Bytes(100'000));
   const TracedRun run = run_traced(fabric, traffic, options);
