@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
-// --bit-errors, --fail, --convergence, --fast-forward: what the packet engine is told beside the
+// --bit-errors, --loss, --fail, --convergence, --fast-forward: what the packet engine is told beside the
 // cluster; --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 

@@ -42,10 +42,10 @@ void PacketEngine::watch_link(LinkId link) {
 // Sets up the losses of a link that got its port.
 void PacketEngine::set_up_losses(LinkId link) {
   PacketLosses& losses = fabric_.losses();
-  const double rate = fabric_.options().bit_error_rate;
+  const PacketOptions& options = fabric_.options();
   const bool is_of_fabric = fabric_.topology().link(link).spec.kind == LinkKind::Network;
-  if (rate > 0.0 && is_of_fabric && !losses.has_bit_error_rate(link)) {
-    losses.set_bit_error_rate(link, rate);
+  if (options.draws_losses() && is_of_fabric && !losses.has_bit_error_rate(link)) {
+    losses.set_bit_error_rate(link, options.bit_error_rate, options.loss);
   }
   if (losses.knows(link)) {
     watch_link(link);

@@ -154,6 +154,9 @@ struct PacketOptions {
   [[nodiscard]] bool has_sockets() const { return acks_wait() && profile.has_value(); }
   // Bit error rate of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
+  // The share of packets that a link of the fabric loses beside, whatever their size.
+  double loss = 0.0;
+  [[nodiscard]] bool draws_losses() const { return bit_error_rate > 0.0 || loss > 0.0; }
   std::vector<SlowHost> slow_hosts{};  // With PFC only.
   std::optional<WatchdogSettings> watchdog =
       {};                               // Watchdog of the ports of switches; with PFC only.
