@@ -30,7 +30,8 @@
 namespace trainyard {
 
 // The defaults are Linux's: include/net/tcp.h, TCP_RTO_MIN, TCP_RTO_MAX, TCP_DELACK_MIN,
-// TCP_MAX_QUICKACKS and TCP_TIMEOUT_MIN (two ticks, of 1 ms here: HZ is an estimate);
+// TCP_MAX_QUICKACKS and TCP_TIMEOUT_MIN_US (since "tcp: fix excessive TLP and RACK timeouts from HZ
+// rounding", 2023; before it two ticks, and ticks still round timers up, which is left out);
 // Documentation/networking/ip-sysctl.rst, tcp_retries2, and tcp_rmem, of whose 6 MiB half is for
 // headers (tcp_adv_win_scale).
 struct TcpSettings {
@@ -53,7 +54,8 @@ struct TcpSettings {
 // for what is sent again.
 [[nodiscard]] double small_queue(double pace, double memory_of_packet, bool is_again);
 // What a packet takes of it: its payload, and sk_buff (256 B), skb_shared_info (320 B) and the
-// buffer of headers (384 B) of Linux 6 on 64 bits. Hosts that cut segments in the adapter need less.
+// buffer of headers (384 B) of Linux 6 on 64 bits. Hosts that cut segments in the adapter need
+// less.
 inline constexpr double kMemoryAround = 960.0;
 inline constexpr double kPacingRatio = 2.0;  // Linux, tcp_pacing_ss_ratio.
 

@@ -30,7 +30,7 @@ class PacketLosses {
 
   explicit PacketLosses(std::uint64_t seed) : seed_(seed) {}
 
-  // The rate, and `loss`, the share of packets that are lost beside, are at least 0 and less than 1.
+  // The rate, and `loss`, the share of packets that are lost beside, are at least 0 and below 1.
   void set_bit_error_rate(LinkId link, double rate, double loss = 0.0);
   // Makes the link fail; of several times the first counts.
   void fail(LinkId link, Picoseconds time);
