@@ -75,6 +75,18 @@ TEST_CASE("a lone packet of TCP is answered after the delay of ACKs, two at once
   REQUIRE(first_ack(2) == SimTime());
 }
 
+TEST_CASE("a run of TCP is over when its last message has come, not when that is answered") {
+  const TestFabric fabric = one_switch(2, kTcpLink);
+  PacketOptions options = tcp_options();
+  options.tcp.quick_acks = 0;
+  Simulator simulator;
+  Routing routing(fabric.topology, kTestRouting);
+  PacketNetwork network(simulator, routing, options);
+  const auto ends = play(simulator, network, fabric, flows_to_the_first(1, Bytes(1448)));
+  REQUIRE(simulator.now() > 40_ms);
+  REQUIRE(network.quiet_time() == ends.front().time);
+}
+
 TEST_CASE("ports of switches that are full lose what comes, and TCP sends it again") {
   const TestFabric fabric = one_switch(5, kTcpLink);
   PacketOptions options = tcp_options();
