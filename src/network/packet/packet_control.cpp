@@ -191,6 +191,10 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   const bool is_known = is_under_way(sender, receipt.number);
   const Sent answered = is_known ? record_of(sender, receipt.number) : Sent{};
   std::int64_t size = is_known ? settle(sender, receipt.number) : 0;
+  for (const Psn other : receipt.others) {
+    const auto number = static_cast<std::uint32_t>(other);
+    size += is_under_way(sender, number) ? settle(sender, number) : 0;
+  }
   while (sender.oldest != sender.next &&
          (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 ||
           !waits_for(record_of(sender, sender.oldest)))) {

@@ -346,7 +346,8 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
       control_->on_ack(id, {.next = static_cast<std::uint32_t>(heard.next),
                             .number = static_cast<std::uint32_t>(heard.number),
                             .is_marked = packet.has(Packet::kMarked),
-                            .time = time});
+                            .time = time,
+                            .others = heard.others});
       if (heard.trimmed) {
         control_->lose(id, static_cast<std::uint32_t>(*heard.trimmed));
       }

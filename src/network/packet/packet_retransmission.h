@@ -46,6 +46,8 @@ struct PacketNews {
   Psn number = 0;
   bool is_loss = false;  // Packets are known to be lost, of which nothing was known.
   std::optional<Psn> trimmed = std::nullopt;  // Only the headers of this packet came.
+  // Packets that came as well, as ACKs had stated that were lost; until the next ACK.
+  std::span<const Psn> others = {};
 };
 
 // The numbers that an ACK of selective repeat states.
@@ -202,6 +204,7 @@ struct TcpRules {
                       PacketStatements& statements) {
       PacketNews news{.next = acked};
       newly_lost_.clear();
+      others_.clear();
       const bool was_recovering = sender.is_recovering();
       for (auto left = static_cast<std::int32_t>(number - next_statement); left >= 0; --left) {
         const PacketStatement statement = statements.pop();
@@ -212,7 +215,11 @@ struct TcpRules {
                            sender.newly_lost().end());
         news.number = statement.received;
         news.is_new = true;
+        if (left > 0) {
+          others_.push_back(statement.received);
+        }
       }
+      news.others = others_;
       news.is_loss = sender.is_recovering() && !was_recovering;
       return news;
     }
@@ -230,6 +237,7 @@ struct TcpRules {
 
    private:
     std::vector<Psn> newly_lost_ = {};
+    std::vector<Psn> others_ = {};
   };
 
   struct Target {

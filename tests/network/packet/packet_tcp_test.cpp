@@ -100,6 +100,20 @@ TEST_CASE("ports of switches that are full lose what comes, and TCP sends it aga
   REQUIRE(run.stats.max_queued > Bytes(28'000));
 }
 
+// An ACK that is lost has stated what came out of order: what is under way must not count it.
+TEST_CASE("TCP delivers everything whatever share of packets and ACKs is lost") {
+  const TestFabric fabric = one_switch(5, kTcpLink);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed=" << seed);
+    PacketOptions options = reno();
+    options.loss = 0.1;
+    options.seed = seed;
+    const TracedRun run = run_traced(fabric, flows_to_the_first(4, Bytes(100'000)), options);
+    REQUIRE(run.is_whole());
+    REQUIRE(run.stats.failures == 0);
+  }
+}
+
 TEST_CASE("ACKs of TCP wait behind the data that go their way") {
   const TestFabric fabric = one_switch(4, kTcpLink);
   PacketOptions options = tcp_options();
