@@ -51,6 +51,9 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> whole,
   }
   const auto id = static_cast<std::uint32_t>(senders_.count());
   min = std::min(min, senders_.add(path, fabric_.own_rate(whole)));
+  for (const LinkId link : whole.first(whole.size() - links.size())) {
+    before_queues_.push_back({.connection = id, .link = link});
+  }
   targets_.add(path);
   set_up_ports();
   shorten_window(min);

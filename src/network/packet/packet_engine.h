@@ -199,6 +199,12 @@ class PacketEngine {
   std::unique_ptr<PacketPhases> phases_;                // With fast-forward.
   std::unique_ptr<ThreadPool> pool_;                    // If there are several.
   std::size_t ports_set_up_ = 0;
+  // Links before the queue of a socket, which have no port (PacketFabric::from_queue).
+  struct BeforeQueue {
+    std::uint32_t connection;
+    LinkId link;
+  };
+  std::vector<BeforeQueue> before_queues_;
   Picoseconds window_ = kNeverTime;
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   std::uint64_t windows_ = 0;
