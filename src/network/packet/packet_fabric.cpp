@@ -121,6 +121,11 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
   port.full_time = transfer_time(Bytes(sizes_.full), rate).picoseconds();
+  if (options_.burst > Bytes(0)) {
+    full_at_.push_back(link.spec.kind == LinkKind::Network
+                           ? time_at(port.bits_per_second, options_.burst.count())
+                           : kNeverTime);
+  }
   const Node& target = topology_.node(link.target);
   const Picoseconds flight = link.spec.latency.picoseconds();
   const Picoseconds node = target.latency.picoseconds();
@@ -142,8 +147,8 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
 Picoseconds PacketFabric::lookahead(const Port& port, bool is_last) const {
   const std::int64_t min_wire = wire_of(0, false);
   const std::int64_t read = is_last ? min_wire : std::min<std::int64_t>(min_wire, kCutThroughBytes);
-  Picoseconds min =
-      time_on_line(port, sizes_, read) + (is_last ? port.end_delay : port.through_delay);
+  Picoseconds min = (has_bucket(port) ? 0 : time_on_line(port, sizes_, read)) +
+                    (is_last ? port.end_delay : port.through_delay);
   if (!options_.slow_hosts.empty()) {  // Which are told of packets on their way through, too.
     min = std::min(min, time_on_line(port, sizes_, min_wire) + port.end_delay);
   }

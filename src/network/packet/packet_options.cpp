@@ -248,6 +248,9 @@ void check_tcp(const PacketOptions& options) {
   expect(options.port_queue <= Bytes(0) || (!options.lanes && !options.adaptive),
          "one class of data and no switches that choose ports where each port has a bound, found "
          "others");
+  const Bytes full = wire_bytes(options.framing, RdmaOpcode::SendOnly, options.mtu);
+  expect(options.burst <= Bytes(0) || (is_tcp && options.burst >= full),
+         "buckets on links only with TCP, and for a full packet at least, found others");
   if (!is_tcp) {
     return;
   }

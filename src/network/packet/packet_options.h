@@ -127,6 +127,10 @@ struct PacketOptions {
   // A port of a switch of the fabric holds so many bytes of frames that wait, control packets of
   // TCP among them, and loses what comes beyond them; 0: no such bound. Not with PFC or a buffer.
   Bytes port_queue{};
+  // Links of the network are shaped by a bucket of so many bytes, empty at first, which fills at
+  // their rate: a packet for which there are enough takes no time on the line; 0: lines. Only with
+  // Tcp, and for a full packet at least.
+  Bytes burst{};
   // A switch without room for a packet sends on its headers, instead of losing it; only with
   // SelectiveRepeat, a buffer, and neither PFC nor credits.
   bool trims = false;

@@ -454,12 +454,12 @@ void PacketWorker::begin(Port& port, std::uint32_t index, const Packet& packet, 
 
 inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, const Packet& packet,
                                        Picoseconds start) {
+  const Picoseconds end = fabric_.end_on_line(port, index, packet.wire, start);
   if (watch_.is_on) [[unlikely]] {
-    if (!observe(port, index, packet, start)) {
+    if (!observe(port, index, packet, start, end)) {
       return;
     }
   }
-  const Picoseconds end = start + time_on_line(port, sizes_, packet.wire);
   port.free_at = end;
   port.counters.bytes += packet.wire;
   if (!credits_.empty()) [[unlikely]] {

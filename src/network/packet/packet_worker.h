@@ -232,7 +232,8 @@ class alignas(64) PacketWorker {
   void count_storm_drop(Port& port, const Packet& packet);
 
   // packet_faults.cpp
-  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start,
+                             Picoseconds end);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;

@@ -63,6 +63,25 @@ TEST_CASE("a flow of TCP gets the rate that is stated, after what one packet tak
   REQUIRE(run.stats.retransmitted == 0);
 }
 
+// The k-th packet leaves its host after k times, and the switch, whose bucket fills meanwhile, lets
+// all pass as they come. After a pause two packets need no time at either.
+TEST_CASE("a bucket of a link fills at its rate, and lets pass at once what is in it") {
+  const TestFabric fabric = one_switch(2, kTcpLink);
+  PacketOptions options = tcp_options();
+  options.burst = Bytes(2 * 1538);
+  Traffic traffic = flows_to_the_first(1, Bytes(1448 * 40));
+  traffic.messages.push_back({.connection = 0, .time = 1000_ms, .size = Bytes(1448 * 2)});
+  const TracedRun run = run_traced(fabric, traffic, options);
+  const SimTime packet = transfer_time(Bytes(1448), kTcpLink.bandwidth);
+  const double expected = (packet * 40 + 20_us).microseconds();
+  REQUIRE(std::abs(run.arrivals[0]->microseconds() - expected) < 0.1);
+  REQUIRE(std::abs(run.arrivals[1]->microseconds() - 1'000'020) < 0.1);
+  options.threads = 2;
+  REQUIRE(run_traced(fabric, traffic, options).arrivals == run.arrivals);
+  options.burst = Bytes(1537);
+  REQUIRE_THROWS_AS(check_options(options), ConfigError);
+}
+
 TEST_CASE("a lone packet of TCP is answered after the delay of ACKs, two at once") {
   const TestFabric fabric = one_switch(2, kTcpLink);
   PacketOptions options = tcp_options();
