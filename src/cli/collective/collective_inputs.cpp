@@ -247,7 +247,7 @@ std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request, con
 bool draws_packets(const CollectiveRequest& request) {
   const PacketOptions& options = request.packet.options;
   return request.runtime.fidelity() == Fidelity::Packet &&
-         (options.bit_error_rate > 0.0 || uses_marks(options));
+         (options.draws_losses() || uses_marks(options));
 }
 
 }  // namespace

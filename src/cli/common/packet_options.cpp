@@ -82,11 +82,11 @@ void check_marks(const OptionReader& reader, const PacketOptions& packet) {
   }
 }
 
-double error_rate(const OptionReader& reader) {
-  const std::string text = *reader.text("bit-errors");
+double share_of(const OptionReader& reader, std::string_view option, std::string_view example) {
+  const std::string text = *reader.text(option);
   const std::optional<double> rate = parse_number<double>(text);
   if (!rate || !(*rate >= 0.0 && *rate < 1.0)) {
-    fail_option("bit-errors", "a rate from 0 to less than 1, such as 1e-12", text);
+    fail_option(option, fmt::format("a rate from 0 to less than 1, such as {}", example), text);
   }
   return *rate;
 }
@@ -144,6 +144,9 @@ Options sending_options(std::string_view needs) {
         {.choices = retransmissions}},
        {"bit-errors", "RATE",
         "with packets: bit error rate of the links of the fabric, such as 1e-12"},
+       {"loss", "SHARE",
+        "with packets: what the links of the fabric lose of them, whatever their size, such as "
+        "0.01"},
        fast_forward});
 }
 
@@ -229,7 +232,10 @@ PacketRequest read_sending_options(const OptionReader& reader) {
     packet.retransmission = static_cast<Retransmission>(reader.choice("retransmission"));
   }
   if (reader.given("bit-errors")) {
-    packet.bit_error_rate = error_rate(reader);
+    packet.bit_error_rate = share_of(reader, "bit-errors", "1e-12");
+  }
+  if (reader.given("loss")) {
+    packet.loss = share_of(reader, "loss", "0.01");
   }
   packet.fast_forward = read_fast_forward(reader);
   packet.team = reader.team();
@@ -315,6 +321,7 @@ std::string describe(const PacketRequest& request) {
               : "") +
          (packet.bit_error_rate > 0.0 ? fmt::format(", bit error rate {}", packet.bit_error_rate)
                                       : "") +
+         (packet.loss > 0.0 ? fmt::format(", loss {}", packet.loss) : "") +
          (request.failures.empty()
               ? ""
               : fmt::format(", failures {}", fmt::join(request.failures, " "))) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
-// --bit-errors, --fail, --convergence, --fast-forward: what the packet engine is told beside the
-// cluster; --counters, --samples, --sample-every: what it is asked for.
+// --bit-errors, --loss, --fail, --convergence, --fast-forward: what the packet engine is told
+// beside the cluster; --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 
 #include <optional>

@@ -2,6 +2,7 @@
 #include "hw/transport/tcp.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -13,6 +14,13 @@ SimTime part(SimTime time, std::int64_t parts) {
 }
 
 }  // namespace
+
+double small_queue(double pace, double memory_of_packet, bool is_again) {
+  constexpr double kTime = 1.0 / 1024;       // sk_pacing_shift is 10: about 1 ms.
+  constexpr double kMost = 4.0 * (1 << 20);  // tcp_limit_output_bytes, ip-sysctl.rst.
+  const double limit = std::min(std::max(2.0 * memory_of_packet, pace * kTime), kMost);
+  return is_again ? 2.0 * limit : limit;
+}
 
 Psn TcpSender::next() const {
   if (lost_ == 0) {
@@ -78,8 +86,12 @@ void TcpSender::arm_probe(const TcpSettings& settings, SimTime now) {
   }
 }
 
-void TcpSender::deliver(Record& record) {
-  newest_ = std::max(newest_, record.sent);
+void TcpSender::deliver(Record& record, Psn psn, SimTime now) {
+  if (std::pair(record.sent, psn) >= std::pair(newest_, newest_psn_)) {
+    newest_ = record.sent;
+    newest_psn_ = psn;
+    newest_rtt_ = now - record.sent;
+  }
   if (record.is_lost) {
     record.is_lost = false;
     --lost_;
@@ -97,7 +109,7 @@ std::int64_t TcpSender::on_ack(const TcpSettings& settings, Psn upto, Psn receiv
     if (front.is_received) {
       --early_;
     } else {
-      deliver(front);
+      deliver(front, oldest_, now);
       if (newly == 0) {
         measure(now - front.sent);
       }
@@ -105,7 +117,7 @@ std::int64_t TcpSender::on_ack(const TcpSettings& settings, Psn upto, Psn receiv
     records_.pop_front();
   }
   if (received >= oldest_ && !record(received).is_received) {
-    deliver(record(received));
+    deliver(record(received), received, now);
     record(received).is_received = true;
     ++early_;
   }
@@ -114,7 +126,7 @@ std::int64_t TcpSender::on_ack(const TcpSettings& settings, Psn upto, Psn receiv
     has_probed_ = false;
     is_recovering_ = is_recovering_ && upto < recovery_;
   }
-  find_losses(settings);
+  find_losses(settings, now);
   if (newly > 0) {
     timeout_at_ = in_flight() == 0 ? SimTime::max() : now + timeout(settings);
     arm_probe(settings, now);
@@ -128,7 +140,8 @@ void TcpSender::lose(Psn psn) {
   newly_lost_.push_back(psn);
 }
 
-void TcpSender::find_losses(const TcpSettings& settings) {
+void TcpSender::find_losses(const TcpSettings& settings, SimTime now) {
+  reorder_at_ = SimTime::max();
   if (early_ == 0 && !is_recovering_) {
     return;
   }
@@ -137,11 +150,22 @@ void TcpSender::find_losses(const TcpSettings& settings) {
     return;
   }
   const SimTime margin = is_sure ? SimTime() : part(least_, 4);
+  SimTime last_due{};
   for (Psn psn = oldest_; psn < next_; ++psn) {
     const Record& each = record(psn);
-    if (!each.is_received && !each.is_lost && each.sent + margin < newest_) {
-      lose(psn);
+    const bool is_before = std::pair(each.sent, psn) < std::pair(newest_, newest_psn_);
+    if (each.is_received || each.is_lost || !is_before) {
+      continue;
     }
+    const SimTime due = each.sent + newest_rtt_ + margin;
+    if (due <= now) {
+      lose(psn);
+    } else {
+      last_due = std::max(last_due, due);
+    }
+  }
+  if (last_due > SimTime()) {  // Linux: tcp_rack_mark_lost() adds TCP_TIMEOUT_MIN.
+    reorder_at_ = last_due + settings.min_probe;
   }
   if (!newly_lost_.empty() && !is_recovering_) {
     is_recovering_ = true;
@@ -149,8 +173,14 @@ void TcpSender::find_losses(const TcpSettings& settings) {
   }
 }
 
-bool TcpSender::on_timeout(const TcpSettings& settings) {
+Expiry TcpSender::on_timeout(const TcpSettings& settings) {
   newly_lost_.clear();
+  if (reorder_at_ <= deadline_ && reorder_at_ < SimTime::max()) {
+    find_losses(settings, reorder_at_);
+    deadline_ = timeout_at_;
+    return Expiry::Loss;
+  }
+  reorder_at_ = SimTime::max();
   const SimTime now = deadline_;
   if (now < timeout_at_) {
     has_probed_ = true;
@@ -162,13 +192,13 @@ bool TcpSender::on_timeout(const TcpSettings& settings) {
     if (!record(last).is_lost) {
       lose(last);
     }
-    return false;
+    return Expiry::Probe;
   }
   deadline_ = SimTime::max();
   timeout_at_ = SimTime::max();
   if (++failures_ > settings.retries) {
     has_failed_ = true;
-    return true;
+    return Expiry::Timeout;
   }
   for (Psn psn = oldest_; psn < next_; ++psn) {
     if (!record(psn).is_received && !record(psn).is_lost) {
@@ -177,7 +207,7 @@ bool TcpSender::on_timeout(const TcpSettings& settings) {
   }
   is_recovering_ = true;
   recovery_ = next_;
-  return true;
+  return Expiry::Timeout;
 }
 
 TcpReceiver::Answer TcpReceiver::on_packet(const TcpSettings& settings, Psn psn) {

@@ -4,9 +4,11 @@
 // times at which packets were sent and a probe for those at the end (RACK and TLP, RFC 8985), and a
 // timeout that follows measured round trips and doubles (RFC 6298).
 //
-//   lost      a packet that was sent earlier than one that has come, and no later than a quarter of
-//             the least round trip before it; three packets that came out of order, or a recovery
-//             under way, take that margin away
+//   lost      a packet that was sent before one that has come, once a round trip of that one and a
+//             quarter of the least one are over since; three packets that came out of order, or a
+//             recovery under way, take that quarter away
+//   reorder   where only time is missing for that, it is looked at again when that time is over,
+//             and no sooner than timers go off
 //   RTO       srtt + max(200 ms, 4 rttvar), at most 120 s, twice as long after each in vain
 //   probe     with nothing lost, two round trips after the last ACK: the last packet is sent again
 //   restart   after an RTO everything that is not known to have come is sent again
@@ -16,6 +18,7 @@
 // control; here only the receiver's window bounds them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -27,7 +30,8 @@
 namespace trainyard {
 
 // The defaults are Linux's: include/net/tcp.h, TCP_RTO_MIN, TCP_RTO_MAX, TCP_DELACK_MIN,
-// TCP_MAX_QUICKACKS and TCP_TIMEOUT_MIN (two ticks, of 1 ms here: HZ is an estimate);
+// TCP_MAX_QUICKACKS and TCP_TIMEOUT_MIN_US (since "tcp: fix excessive TLP and RACK timeouts from HZ
+// rounding", 2023; before it two ticks, and ticks still round timers up, which is left out);
 // Documentation/networking/ip-sysctl.rst, tcp_retries2, and tcp_rmem, of whose 6 MiB half is for
 // headers (tcp_adv_win_scale).
 struct TcpSettings {
@@ -43,6 +47,22 @@ struct TcpSettings {
   std::int64_t window = 0;  // Packets of the receiver's window; at least 1.
 };
 
+// The bytes of memory that a socket may have below it, in queue and adapter of its host, before it
+// waits: TCP small queues (Linux, net/ipv4/tcp_output.c, tcp_small_queue_check() and
+// tcp_update_pacing_rate()). `pace` is what its control paces it at, in bytes a second; otherwise
+// twice its window in a round trip, as in slow start (after it Linux has 1.2 times). Twice as much
+// for what is sent again.
+[[nodiscard]] double small_queue(double pace, double memory_of_packet, bool is_again);
+// What a packet takes of it: its payload, and sk_buff (256 B), skb_shared_info (320 B) and the
+// buffer of headers (384 B) of Linux 6 on 64 bits. Hosts that cut segments in the adapter need
+// less.
+inline constexpr double kMemoryAround = 960.0;
+inline constexpr double kPacingRatio = 2.0;  // Linux, tcp_pacing_ss_ratio.
+
+// What a timer tells of that goes off: nothing is heard, a packet is known to be lost, or the last
+// one is sent again to hear something.
+enum class Expiry : std::uint8_t { Timeout, Loss, Probe };
+
 class TcpSender {
  public:
   void post(std::int64_t packets) { end_ += static_cast<Psn>(packets); }
@@ -56,9 +76,9 @@ class TcpSender {
 
   // Everything before `upto` has come, and `received`. How many packets more are before `upto`.
   std::int64_t on_ack(const TcpSettings& settings, Psn upto, Psn received, SimTime now);
-  // Must be called when deadline() has come. Whether that was a timeout, rather than a probe.
-  bool on_timeout(const TcpSettings& settings);
-  [[nodiscard]] SimTime deadline() const { return deadline_; }
+  // Must be called when deadline() has come.
+  Expiry on_timeout(const TcpSettings& settings);
+  [[nodiscard]] SimTime deadline() const { return std::min(deadline_, reorder_at_); }
   // Packets that the last call of the two above took for lost.
   [[nodiscard]] std::span<const Psn> newly_lost() const { return newly_lost_; }
 
@@ -84,9 +104,9 @@ class TcpSender {
   [[nodiscard]] Record& record(Psn psn) {
     return records_[static_cast<std::size_t>(psn - oldest_)];
   }
-  void deliver(Record& record);
+  void deliver(Record& record, Psn psn, SimTime now);
   void lose(Psn psn);
-  void find_losses(const TcpSettings& settings);
+  void find_losses(const TcpSettings& settings, SimTime now);
   void measure(SimTime round_trip);
   void arm_probe(const TcpSettings& settings, SimTime now);
 
@@ -98,12 +118,15 @@ class TcpSender {
   Psn recovery_ = 0;        // Recovery is over when everything before this has come.
   std::int64_t lost_ = 0;   // Packets to be sent again.
   std::int64_t early_ = 0;  // Packets that came out of order and are not before oldest_.
-  SimTime newest_{};        // When the last sent of all that have come was sent.
+  SimTime newest_{};        // When the last sent of all that have come was sent,
+  Psn newest_psn_ = 0;      // which one it was,
+  SimTime newest_rtt_{};    // and its round trip.
   SimTime smoothed_{};      // 0: nothing measured yet.
   SimTime variation_{};
   SimTime least_ = SimTime::max();
   SimTime timeout_at_ = SimTime::max();  // The RTO, also while a probe comes before it.
   SimTime deadline_ = SimTime::max();
+  SimTime reorder_at_ = SimTime::max();
   std::int64_t resent_ = 0;
   int failures_ = 0;
   bool is_recovering_ = false;

@@ -140,6 +140,8 @@ void buffer_fields(Fields& fields, BufferProfile& buffer) {
   fields.required("lossy_alpha", buffer.lossy_alpha, kAlpha, "The same of egress queues.");
   fields.optional("queue", buffer.queue, kSomeBytes,
                   "What waits at each port of a switch at most, instead of shared memory.");
+  fields.optional("burst", buffer.burst, kSomeBytes,
+                  "What a link that is shaped by a token bucket sends at once; with `tcp`.");
   fields.optional("trim", buffer.trims, Cited{Choice{kOffOn}},
                   "Whether the headers of a packet without room go on, instead of its loss.");
 }

@@ -315,8 +315,10 @@ std::int64_t MixedNetwork::sent_by(const Connection& connection) const {
 }
 
 bool MixedNetwork::has_queue(const Connection& connection) const {
-  return std::ranges::any_of(
-      connection.path, [&](LinkId link) { return packets_.engine().port(link)->queued_bytes > 0; });
+  return std::ranges::any_of(connection.path, [&](LinkId link) {
+    const Port* const port = packets_.engine().port(link);  // None before the queue of a socket.
+    return port != nullptr && port->queued_bytes > 0;
+  });
 }
 
 NetworkStats MixedNetwork::stats() const {

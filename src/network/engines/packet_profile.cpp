@@ -101,6 +101,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
     options.port_queue = transport.buffer.queue;
     options.buffer = Bytes(0);
   }
+  options.burst = transport.buffer.burst;
   // Without a number only the last packet of a message is answered.
   constexpr auto kEndsOnly = std::numeric_limits<int>::max();
   options.packets_per_ack =

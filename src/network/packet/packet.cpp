@@ -319,6 +319,7 @@ void PacketNetwork::on_event(std::uint64_t token) {
   }
   for (const PacketEngine::Completion& completion : completions_) {
     simulator_.schedule_at(SimTime(completion.time), *completion.done, completion.token);
+    last_end_ = std::max(last_end_, SimTime(completion.time));
   }
   completions_.clear();
   wake_at_border();

@@ -31,7 +31,10 @@ class PacketNetwork final : public Network, private EventHandler {
 
   ConnectionId connect(const ConnectionSpec& spec) override;
   void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
-  [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
+  // With TCP the last completion: behind it come ACKs that are put off, and timers.
+  [[nodiscard]] SimTime quiet_time() const override {
+    return engine_.fabric().options().acks_wait() ? last_end_ : simulator_.now();
+  }
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override {
@@ -95,6 +98,7 @@ class PacketNetwork final : public Network, private EventHandler {
   std::vector<LinkId> route_;               // Scratch.
   std::vector<PacketEngine::Completion> completions_;  // Scratch.
   SimTime wake_time_ = SimTime::max();
+  SimTime last_end_{};
   std::uint64_t wake_generation_ = 0;
   std::uint64_t local_messages_ = 0;
   Bytes local_bytes_;

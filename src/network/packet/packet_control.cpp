@@ -191,6 +191,10 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   const bool is_known = is_under_way(sender, receipt.number);
   const Sent answered = is_known ? record_of(sender, receipt.number) : Sent{};
   std::int64_t size = is_known ? settle(sender, receipt.number) : 0;
+  for (const Psn other : receipt.others) {
+    const auto number = static_cast<std::uint32_t>(other);
+    size += is_under_way(sender, number) ? settle(sender, number) : 0;
+  }
   while (sender.oldest != sender.next &&
          (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 ||
           !waits_for(record_of(sender, sender.oldest)))) {
@@ -274,8 +278,28 @@ bool PacketSenders::fits(std::uint32_t id, Picoseconds time) {
     return control_->fits(id, end.sequence, next_wire(end), time);
   }
   const ReliableConnection::Piece piece = reliable_[id].next();
+  if (!queued_.empty() && !fits_in_queue(id, piece.is_again, time)) {
+    return false;
+  }
   return control_->fits(id, static_cast<std::uint32_t>(piece.number),
                         fabric_.wire_of(piece.payload, piece.begins_message), time);
+}
+
+// A socket always has room for two packets, and for all before it has measured a round trip.
+bool PacketSenders::fits_in_queue(std::uint32_t id, bool is_again, Picoseconds time) {
+  const std::optional<SimTime> round_trip = reliable_[id].smoothed_rtt();
+  if (queued_[id] < 2 || !round_trip) {
+    return true;
+  }
+  const double share = static_cast<double>(mtu_) / static_cast<double>(fabric_.sizes().full);
+  const std::uint64_t rate = control_->rate(id, time);
+  const double pace =
+      share * (rate < ends_[id].rate
+                   ? static_cast<double>(rate) / 8.0
+                   : kPacingRatio * static_cast<double>(control_->control(id).window().count()) /
+                         round_trip->seconds());
+  const double memory = static_cast<double>(mtu_) + kMemoryAround;
+  return static_cast<double>(queued_[id]) * memory <= small_queue(pace, memory, is_again);
 }
 
 bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "hw/control/control_profile.h"
+#include "hw/transport/go_back_n.h"
 #include "network/packet_parts/packet_port.h"
 #include "network/packet_parts/spsc_queue.h"
 
@@ -53,6 +54,7 @@ class PacketControl {
     std::uint32_t number = 0;
     bool is_marked = false;  // Whether that packet was marked.
     Picoseconds time = 0;
+    std::span<const Psn> others = {};  // Packets that came as well, as lost ACKs had stated.
   };
 
   // `full_wire` is a full packet.

@@ -38,8 +38,9 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   }
 }
 
-std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
+std::uint32_t PacketEngine::add_connection(std::span<const LinkId> whole,
                                            std::optional<std::uint8_t> lane) {
+  const std::span<const LinkId> links = fabric_.from_queue(whole);
   fabric_.add_lane(lane);
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
                   .hops = static_cast<std::uint8_t>(links.size())};
@@ -49,14 +50,18 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
     min = std::min(min, fabric_.add_way_back(links));
   }
   const auto id = static_cast<std::uint32_t>(senders_.count());
-  min = std::min(min, senders_.add(path, fabric_.own_rate(links)));
+  min = std::min(min, senders_.add(path, fabric_.own_rate(whole)));
+  for (const LinkId link : whole.first(whole.size() - links.size())) {
+    before_queues_.push_back({.connection = id, .link = link});
+  }
   targets_.add(path);
   set_up_ports();
   shorten_window(min);
   return id;
 }
 
-void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
+void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> whole) {
+  const std::span<const LinkId> links = fabric_.from_queue(whole);
   if (phases_) {
     throw ConfigError(
         "packet engine: expected no fast-forward where packets are sprayed, found both");
@@ -80,7 +85,8 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
   shorten_window(min);
 }
 
-void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
+void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> whole) {
+  const std::span<const LinkId> links = fabric_.from_queue(whole);
   CHECK(fabric_.options().sends_again(),
         "another path where nobody waits for packets that are overtaken");
   CHECK(time >= begin_time_, "another path from a time on that is over");

@@ -83,7 +83,7 @@ class PacketEngine {
   // No packet of a connection with alternatives begins by this one of its paths from `time` on. One
   // path must be left. Only where packets are sent again.
   void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path) {
-    senders_.retire(connection, time, path);
+    senders_.retire(connection, time, fabric_.from_queue(path));
   }
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
   // fails as a whole. Everything on it then, and all that is sent there later, is lost. To be said
@@ -199,6 +199,12 @@ class PacketEngine {
   std::unique_ptr<PacketPhases> phases_;                // With fast-forward.
   std::unique_ptr<ThreadPool> pool_;                    // If there are several.
   std::size_t ports_set_up_ = 0;
+  // Links before the queue of a socket, which have no port (PacketFabric::from_queue).
+  struct BeforeQueue {
+    std::uint32_t connection;
+    LinkId link;
+  };
+  std::vector<BeforeQueue> before_queues_;
   Picoseconds window_ = kNeverTime;
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   std::uint64_t windows_ = 0;

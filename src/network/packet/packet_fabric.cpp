@@ -4,6 +4,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "hw/packet/rdma_packet.h"
 #include "hw/switch/pfc.h"
 #include "network/packet/packet_control.h"
@@ -118,6 +121,11 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
   port.full_time = transfer_time(Bytes(sizes_.full), rate).picoseconds();
+  if (options_.burst > Bytes(0)) {
+    full_at_.push_back(link.spec.kind == LinkKind::Network
+                           ? time_at(port.bits_per_second, options_.burst.count())
+                           : kNeverTime);
+  }
   const Node& target = topology_.node(link.target);
   const Picoseconds flight = link.spec.latency.picoseconds();
   const Picoseconds node = target.latency.picoseconds();
@@ -139,8 +147,8 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
 Picoseconds PacketFabric::lookahead(const Port& port, bool is_last) const {
   const std::int64_t min_wire = wire_of(0, false);
   const std::int64_t read = is_last ? min_wire : std::min<std::int64_t>(min_wire, kCutThroughBytes);
-  Picoseconds min =
-      time_on_line(port, sizes_, read) + (is_last ? port.end_delay : port.through_delay);
+  Picoseconds min = (has_bucket(port) ? 0 : time_on_line(port, sizes_, read)) +
+                    (is_last ? port.end_delay : port.through_delay);
   if (!options_.slow_hosts.empty()) {  // Which are told of packets on their way through, too.
     min = std::min(min, time_on_line(port, sizes_, min_wire) + port.end_delay);
   }
@@ -189,9 +197,14 @@ Picoseconds PacketFabric::add_way_back(std::span<const LinkId> path) {
 }
 
 std::uint64_t PacketFabric::own_rate(std::span<const LinkId> path) const {
-  std::uint64_t rate = ports_[port_index_[path.front().value()]].bits_per_second;
+  std::uint64_t rate = std::numeric_limits<std::uint64_t>::max();
   for (const LinkId link : path) {
-    rate = std::min(rate, ports_[port_index_[link.value()]].bits_per_second);
+    const std::uint32_t port = port_index_[link.value()];
+    const LinkSpec& spec = topology_.link(link).spec;
+    rate = std::min(rate, port != kNoIndex
+                              ? ports_[port].bits_per_second
+                              : static_cast<std::uint64_t>(
+                                    line_rate(spec.bandwidth, spec.kind).bits_per_second()));
     if (topology_.link(link).spec.kind == LinkKind::Network) {
       break;
     }
@@ -203,6 +216,12 @@ std::uint64_t PacketFabric::own_rate(std::span<const LinkId> path) const {
     rate = std::min(rate, static_cast<std::uint64_t>(line.bits_per_second()));
   }
   return rate;
+}
+
+std::span<const LinkId> PacketFabric::from_queue(std::span<const LinkId> path) const {
+  const auto first = std::ranges::find_if(
+      path, [&](LinkId link) { return topology_.link(link).spec.kind == LinkKind::Network; });
+  return options_.has_sockets() && first != path.end() ? std::span(first, path.end()) : path;
 }
 
 bool PacketFabric::is_of_fabric(const Link& link) const {

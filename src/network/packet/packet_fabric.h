@@ -85,8 +85,15 @@ class PacketFabric {
   Picoseconds add_path(std::span<const LinkId> path);
   // The same for the links back.
   Picoseconds add_way_back(std::span<const LinkId> path);
+  // The path from where packets wait for their turn: TCP's wait in the queue of the adapter, so
+  // that what lies before it in the server only bounds their rate.
+  [[nodiscard]] std::span<const LinkId> from_queue(std::span<const LinkId> path) const;
   // Returns the rate of the stage of the path that belongs to the sender, bits per second.
   [[nodiscard]] std::uint64_t own_rate(std::span<const LinkId> path) const;
+  // Returns when so many bytes have left the port that it begins to send at `start`: after their
+  // time on the line or, from a bucket (PacketOptions::burst), as soon as there is enough in it.
+  [[nodiscard]] Picoseconds end_on_line(const Port& port, std::uint32_t index, std::int64_t wire,
+                                        Picoseconds start);
 
   // The ports of links in use, in order of first use.
   [[nodiscard]] std::vector<Port>& ports() { return ports_; }
@@ -202,12 +209,17 @@ class PacketFabric {
   // packet_credits.cpp
   void set_up_credits(Port& port, const Link& link);
   [[nodiscard]] Picoseconds credit_lookahead(std::uint32_t before, std::uint32_t index) const;
+  [[nodiscard]] bool has_bucket(const Port& port) const {
+    return !full_at_.empty() && full_at_[port_index_[port.link]] != kNeverTime;
+  }
 
   const Topology& topology_;
   PacketOptions options_;
   PacketSizes sizes_;
   std::vector<Port> ports_;
   std::vector<std::uint32_t> port_index_;  // Indexed by link.
+  // When the bucket of each port is full again; kNeverTime: a line. Empty if all are lines.
+  std::vector<Picoseconds> full_at_;
   std::vector<PacketSwitch> switches_;
   std::vector<SwitchLoad> loads_;
   std::vector<std::uint32_t> switch_index_;  // Indexed by node.
@@ -243,6 +255,19 @@ class PacketFabric {
   return time_at(port.bits_per_second, wire);
 }
 
+inline Picoseconds PacketFabric::end_on_line(const Port& port, std::uint32_t index,
+                                             std::int64_t wire, Picoseconds start) {
+  const Picoseconds time = time_on_line(port, sizes_, wire);
+  if (full_at_.empty() || full_at_[index] == kNeverTime) [[likely]] {
+    return start + time;
+  }
+  Picoseconds& full_at = full_at_[index];
+  const Picoseconds whole = time_at(port.bits_per_second, options_.burst.count());
+  const Picoseconds end = std::max(start, full_at + time - whole);
+  full_at = std::max(full_at, end) + time;
+  return end;
+}
+
 inline Picoseconds PacketFabric::handed_on(const Port& port, std::uint32_t next, std::int64_t wire,
                                            Picoseconds start, Picoseconds end) const {
   if (!port.cuts_through) {
@@ -252,7 +277,7 @@ inline Picoseconds PacketFabric::handed_on(const Port& port, std::uint32_t next,
   const Picoseconds held = end - start - time_on_line(ports_[next], sizes_, wire);
   const Picoseconds read =
       time_on_line(port, sizes_, std::min<std::int64_t>(kCutThroughBytes, wire));
-  return start + std::max(read, held) + port.through_delay;
+  return start + std::max(std::min(read, end - start), held) + port.through_delay;
 }
 
 }  // namespace trainyard

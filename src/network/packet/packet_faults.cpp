@@ -42,19 +42,20 @@ void PacketEngine::watch_link(LinkId link) {
 // Sets up the losses of a link that got its port.
 void PacketEngine::set_up_losses(LinkId link) {
   PacketLosses& losses = fabric_.losses();
-  const double rate = fabric_.options().bit_error_rate;
+  const PacketOptions& options = fabric_.options();
   const bool is_of_fabric = fabric_.topology().link(link).spec.kind == LinkKind::Network;
-  if (rate > 0.0 && is_of_fabric && !losses.has_bit_error_rate(link)) {
-    losses.set_bit_error_rate(link, rate);
+  if (options.draws_losses() && is_of_fabric && !losses.has_bit_error_rate(link)) {
+    losses.set_bit_error_rate(link, options.bit_error_rate, options.loss);
   }
   if (losses.knows(link)) {
     watch_link(link);
   }
 }
 
-// Observes the packet that the port begins to send: for tests, and for HPCC, which has the port
-// write into it. Whether it arrives; if not, it takes its time on the line all the same.
-bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
+// Observes the packet that the port sends from `start` to `end`: for tests, and for HPCC, which has
+// the port write into it. Whether it arrives; if not, it takes its time on the line all the same.
+bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start,
+                           Picoseconds end) {
   if (watch_.is_traced &&
       (watch_.ports.empty() || (index < watch_.ports.size() && watch_.ports[index]))) {
     notes_.starts.push_back({.time = start,
@@ -77,7 +78,6 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picos
   }
   PacketLosses& losses = fabric_.losses();
   const LinkId link(port.link);
-  const Picoseconds end = start + time_on_line(port, sizes_, packet.wire);
   const Picoseconds arrival = end + fabric_.topology().link(link).spec.latency.picoseconds();
   if (!losses.is_active() || !losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
     if (!options_.slow_hosts.empty()) {

@@ -248,6 +248,9 @@ void check_tcp(const PacketOptions& options) {
   expect(options.port_queue <= Bytes(0) || (!options.lanes && !options.adaptive),
          "one class of data and no switches that choose ports where each port has a bound, found "
          "others");
+  const Bytes full = wire_bytes(options.framing, RdmaOpcode::SendOnly, options.mtu);
+  expect(options.burst <= Bytes(0) || (is_tcp && options.burst >= full),
+         "buckets on links only with TCP, and for a full packet at least, found others");
   if (!is_tcp) {
     return;
   }
@@ -267,6 +270,8 @@ void check_options(const PacketOptions& options) {
          fmt::format("an MTU from 1 to {} B, found {} B", kMaxMtu, mtu));
   expect(options.bit_error_rate >= 0.0 && options.bit_error_rate < 1.0,
          fmt::format("a bit error rate from 0 to less than 1, found {}", options.bit_error_rate));
+  expect(options.loss >= 0.0 && options.loss < 1.0,
+         fmt::format("a share of lost packets from 0 to less than 1, found {}", options.loss));
   expect(options.threads >= 1 && options.threads <= kMaxPacketThreads,
          fmt::format("from 1 to {} threads, found {}", kMaxPacketThreads, options.threads));
   expect(!options.pfc || options.fabric_credits <= Bytes(0),
@@ -312,7 +317,7 @@ void check_fast_forward(const PacketOptions& options) {
       {options.lanes.has_value(), "several classes of data"},
       {options.adaptive.has_value(), "switches that choose ports"},
       {!options.slow_hosts.empty() || options.watchdog, "hosts that pause, or watchdogs"},
-      {!options.failures.empty() || options.bit_error_rate > 0.0, "links that lose packets"},
+      {!options.failures.empty() || options.draws_losses(), "links that lose packets"},
       {options.port_queue > Bytes(0), "ports with a bound"},
       {options.queue_times, "percentiles of queues"},
       {options.sample_every > SimTime(), "samples"},

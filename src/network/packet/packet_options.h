@@ -127,6 +127,10 @@ struct PacketOptions {
   // A port of a switch of the fabric holds so many bytes of frames that wait, control packets of
   // TCP among them, and loses what comes beyond them; 0: no such bound. Not with PFC or a buffer.
   Bytes port_queue{};
+  // Links of the network are shaped by a bucket of so many bytes, empty at first, which fills at
+  // their rate: a packet for which there are enough takes no time on the line; 0: lines. Only with
+  // Tcp, and for a full packet at least.
+  Bytes burst{};
   // A switch without room for a packet sends on its headers, instead of losing it; only with
   // SelectiveRepeat, a buffer, and neither PFC nor credits.
   bool trims = false;
@@ -150,8 +154,13 @@ struct PacketOptions {
   TcpSettings tcp = {};  // For Tcp, whose window of packets follows from the MTU.
   // Returns whether ACKs wait in the queues of data, and are lost there.
   [[nodiscard]] bool acks_wait() const { return retransmission == Retransmission::Tcp; }
+  // Whether connections hand packets to the queue of their host, as far as small queues let them.
+  [[nodiscard]] bool has_sockets() const { return acks_wait() && profile.has_value(); }
   // Bit error rate of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
+  // The share of packets that a link of the fabric loses beside, whatever their size.
+  double loss = 0.0;
+  [[nodiscard]] bool draws_losses() const { return bit_error_rate > 0.0 || loss > 0.0; }
   std::vector<SlowHost> slow_hosts{};  // With PFC only.
   std::optional<WatchdogSettings> watchdog =
       {};                               // Watchdog of the ports of switches; with PFC only.

@@ -147,7 +147,7 @@ Picoseconds PacketWorker::next_stopped_start(const Port& port) const {
   if (port.lanes != kNoIndex) {
     start = next_lane_start(port);
   } else if (!port.is_stopped()) {
-    start = next_data_start(port);
+    start = (port.stops & Port::kFills) != 0 ? next_filled_start(port) : next_data_start(port);
   }
   if (port.host != kNoIndex) {
     const Picoseconds resume = fabric_.hosts()[port.host].resume_time();

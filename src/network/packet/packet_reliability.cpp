@@ -97,10 +97,10 @@ PacketNews ReliableConnection::on_answer(std::uint32_t number, bool is_nak, Pico
   return news;
 }
 
-bool ReliableConnection::on_timeout() {
-  const bool is_timeout = std::visit([](auto& rules) { return rules.on_timeout(); }, source_.rules);
-  source_.timeouts += is_timeout ? 1 : 0;
-  return is_timeout;
+Expiry ReliableConnection::on_timeout() {
+  const Expiry expiry = std::visit([](auto& rules) { return rules.on_timeout(); }, source_.rules);
+  source_.timeouts += expiry == Expiry::Timeout ? 1 : 0;
+  return expiry;
 }
 
 std::span<const Psn> ReliableConnection::newly_lost() const {
@@ -346,7 +346,8 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
       control_->on_ack(id, {.next = static_cast<std::uint32_t>(heard.next),
                             .number = static_cast<std::uint32_t>(heard.number),
                             .is_marked = packet.has(Packet::kMarked),
-                            .time = time});
+                            .time = time,
+                            .others = heard.others});
       if (heard.trimmed) {
         control_->lose(id, static_cast<std::uint32_t>(*heard.trimmed));
       }
@@ -360,10 +361,14 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
   } else if (timers_[id] == time) {
     timers_[id] = kNeverTime;
     if (both.deadline() <= time) {
-      if (both.on_timeout() && control_) {
+      const Expiry expiry = both.on_timeout();
+      if (control_ && expiry == Expiry::Timeout) {
         control_->control(id).on_timeout(SimTime(time));
       }
       take_back_lost(id);
+      if (control_ && expiry == Expiry::Loss) {
+        control_->control(id).on_loss(SimTime(time));
+      }
     }
   }
   if (const auto number = both.goes_back_to(); control_ && number) {

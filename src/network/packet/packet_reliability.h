@@ -51,8 +51,7 @@ class ReliableConnection {
   // Go-back-N continues with the packet next().number, and waits for no other one.
   [[nodiscard]] std::optional<Psn> goes_back_to() const;
   // on_timeout() must be called when deadline() has come; kNeverTime if nothing is waited for.
-  // Whether that was a timeout: TCP also probes then.
-  bool on_timeout();
+  Expiry on_timeout();
   // Packets that the last answer or timeout showed to be lost, which are not under way then; TCP
   // only.
   [[nodiscard]] std::span<const Psn> newly_lost() const;

@@ -46,6 +46,8 @@ struct PacketNews {
   Psn number = 0;
   bool is_loss = false;  // Packets are known to be lost, of which nothing was known.
   std::optional<Psn> trimmed = std::nullopt;  // Only the headers of this packet came.
+  // Packets that came as well, as ACKs had stated that were lost; until the next ACK.
+  std::span<const Psn> others = {};
 };
 
 // The numbers that an ACK of selective repeat states.
@@ -78,9 +80,9 @@ struct GoBackNRules {
               .is_loss = sender.next() < before};
     }
     [[nodiscard]] std::optional<Psn> goes_back_to() const { return sender.next(); }
-    bool on_timeout() {
+    Expiry on_timeout() {
       sender.on_timeout(settings);
-      return true;
+      return Expiry::Timeout;
     }
     [[nodiscard]] static std::span<const Psn> newly_lost() { return {}; }
 
@@ -144,9 +146,9 @@ struct SelectiveRules {
               .is_loss = sender.is_recovering() && !was_recovering};
     }
     [[nodiscard]] static std::optional<Psn> goes_back_to() { return std::nullopt; }
-    bool on_timeout() {
+    Expiry on_timeout() {
       sender.on_timeout(settings);
-      return true;
+      return Expiry::Timeout;
     }
     [[nodiscard]] static std::span<const Psn> newly_lost() { return {}; }
 
@@ -202,6 +204,7 @@ struct TcpRules {
                       PacketStatements& statements) {
       PacketNews news{.next = acked};
       newly_lost_.clear();
+      others_.clear();
       const bool was_recovering = sender.is_recovering();
       for (auto left = static_cast<std::int32_t>(number - next_statement); left >= 0; --left) {
         const PacketStatement statement = statements.pop();
@@ -212,15 +215,19 @@ struct TcpRules {
                            sender.newly_lost().end());
         news.number = statement.received;
         news.is_new = true;
+        if (left > 0) {
+          others_.push_back(statement.received);
+        }
       }
+      news.others = others_;
       news.is_loss = sender.is_recovering() && !was_recovering;
       return news;
     }
     [[nodiscard]] static std::optional<Psn> goes_back_to() { return std::nullopt; }
-    bool on_timeout() {
-      const bool is_timeout = sender.on_timeout(settings);
+    Expiry on_timeout() {
+      const Expiry expiry = sender.on_timeout(settings);
       newly_lost_.assign(sender.newly_lost().begin(), sender.newly_lost().end());
-      return is_timeout;
+      return expiry;
     }
     [[nodiscard]] std::span<const Psn> newly_lost() const { return newly_lost_; }
 
@@ -230,6 +237,7 @@ struct TcpRules {
 
    private:
     std::vector<Psn> newly_lost_ = {};
+    std::vector<Psn> others_ = {};
   };
 
   struct Target {

@@ -198,6 +198,9 @@ std::vector<LinkUse> PacketEngine::payload_by_link() const {
   for (std::size_t port = 0; port < sent.size(); ++port) {
     bytes[fabric_.ports()[port].link] = Bytes(sent[port]);
   }
+  for (const BeforeQueue& before : before_queues_) {
+    bytes[before.link.value()] += Bytes(senders_.end(before.connection).sent_bytes);
+  }
   return use_of(bytes);
 }
 

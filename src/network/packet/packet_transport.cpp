@@ -40,6 +40,10 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
     sources_.emplace_back();
     port.own_turn = false;  // Until then nobody reads it.
   }
+  if (options.has_sockets()) {
+    port.stops |= Port::kFills;
+    queued_.push_back(0);
+  }
   ends_.push_back({.rate = rate,
                    .path = path.first,
                    .port = index,

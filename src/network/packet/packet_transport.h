@@ -113,6 +113,13 @@ class PacketSenders {
     sources_[source].shift(
         by, [&](std::uint32_t connection) { return messages_[ends_[connection].sending].order; });
   }
+  // Where sockets fill the queue of their host: a packet of the connection got into it, and began
+  // to leave it at `start`.
+  void enter_queue(std::uint32_t connection) { ++queued_[connection]; }
+  void leave_queue(std::uint32_t connection, Picoseconds start) {
+    --queued_[connection];
+    resume(connection, start);
+  }
   [[nodiscard]] std::size_t count() const { return ends_.size(); }
   // The last port of its paths.
   [[nodiscard]] std::uint32_t target_port(std::uint32_t connection) const {
@@ -155,6 +162,7 @@ class PacketSenders {
   [[nodiscard]] std::vector<PacketControl::Hop> hops_of(const PacketPath& path) const;
   Picoseconds add_controlled(const PacketPath& path, std::uint64_t rate);
   [[nodiscard]] bool fits(std::uint32_t connection, Picoseconds time);
+  [[nodiscard]] bool fits_in_queue(std::uint32_t connection, bool is_again, Picoseconds time);
   [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
   void pace_controlled(const Port& port, const Packet& packet, Picoseconds start);
   void repace(std::uint32_t connection, Picoseconds time);
@@ -191,7 +199,8 @@ class PacketSenders {
   std::vector<std::uint32_t> spray_of_;
   std::vector<Reaction> reactions_;  // Indexed by connection, if there is such control.
   std::map<std::uint64_t, DcqcnSettings> settings_;  // Settings by rate.
-  std::vector<Picoseconds> timers_;  // Time of the alarm for the timeout of each connection.
+  std::vector<std::int64_t> queued_;  // Packets by connection, where sockets fill queues.
+  std::vector<Picoseconds> timers_;   // Time of the alarm for the timeout of each connection.
   std::optional<PacketControl> control_;
 };
 

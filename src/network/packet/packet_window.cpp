@@ -415,6 +415,10 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   if ((port.stops & Port::kHost) != 0) [[unlikely]] {
     let_go_on(port, start);
   }
+  const bool is_filled = (port.stops & Port::kFills) != 0;
+  if (is_filled && !fill(port, index, start)) [[unlikely]] {
+    return;
+  }
   if (port.urgent > 0) [[unlikely]] {
     --port.urgent;
     if (port.to_pause.empty()) {
@@ -428,7 +432,7 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
     send_of_lane(port, index, start);
     return;
   }
-  if (has_own(port.source, start)) {
+  if (!is_filled && has_own(port.source, start)) {
     if (port.own_turn || port.queue.empty()) {
       port.own_turn = false;
       static_cast<void>(send_own(port, index, port.source, start));
@@ -450,12 +454,12 @@ void PacketWorker::begin(Port& port, std::uint32_t index, const Packet& packet, 
 
 inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, const Packet& packet,
                                        Picoseconds start) {
+  const Picoseconds end = fabric_.end_on_line(port, index, packet.wire, start);
   if (watch_.is_on) [[unlikely]] {
-    if (!observe(port, index, packet, start)) {
+    if (!observe(port, index, packet, start, end)) {
       return;
     }
   }
-  const Picoseconds end = start + time_on_line(port, sizes_, packet.wire);
   port.free_at = end;
   port.counters.bytes += packet.wire;
   if (!credits_.empty()) [[unlikely]] {

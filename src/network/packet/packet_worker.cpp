@@ -175,6 +175,25 @@ void PacketWorker::schedule(Port& port, std::uint32_t index) {
   }
 }
 
+// Sockets hand the queue what they may. Returns whether its first packet begins now.
+bool PacketWorker::fill(Port& port, std::uint32_t index, Picoseconds now) {
+  while (has_own(port.source, now)) {
+    if (const auto packet = senders_.take(port.source, now, notes_)) {
+      enqueue(port, index, *packet, now);
+      senders_.enter_queue(packet->connection);
+      senders_.go_on(port, *packet, now, notes_);
+    }
+  }
+  if (port.queue.empty() || port.free_at > now) {
+    return false;
+  }
+  const Packet& first = port.queue.front();
+  if (!first.has(Packet::kWaits) && senders_.end(first.connection).port == index) {
+    senders_.leave_queue(first.connection, now);
+  }
+  return true;
+}
+
 // The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
 // leave on it.
 void PacketWorker::deliver(const Port& port, Packet packet, Picoseconds time) {

@@ -142,6 +142,8 @@ class alignas(64) PacketWorker {
   void run_port(std::uint32_t index, PacketSwitch* node);
   [[nodiscard]] Picoseconds next_start(const Port& port) const;
   [[nodiscard]] Picoseconds next_data_start(const Port& port) const;
+  [[nodiscard]] Picoseconds next_filled_start(const Port& port) const;
+  [[nodiscard]] bool fill(Port& port, std::uint32_t index, Picoseconds now);
   void note_queue(const Port& port, std::uint32_t index, Picoseconds time);
   void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
   void admit(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
@@ -230,7 +232,8 @@ class alignas(64) PacketWorker {
   void count_storm_drop(Port& port, const Packet& packet);
 
   // packet_faults.cpp
-  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start,
+                             Picoseconds end);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -361,6 +364,12 @@ inline Picoseconds PacketWorker::next_start(const Port& port) const {
     return next_stopped_start(port);
   }
   return next_data_start(port);
+}
+
+// When sockets may hand it packets, or the first of its queue may begin.
+inline Picoseconds PacketWorker::next_filled_start(const Port& port) const {
+  const Picoseconds own = senders_.earliest(port.source);
+  return port.queue.empty() ? own : std::min(own, port.free_at);
 }
 
 inline Picoseconds PacketWorker::next_data_start(const Port& port) const {

@@ -22,10 +22,12 @@ double packet_error_rate(double bit_error_rate, std::int64_t bits) {
   return rate;
 }
 
-void PacketLosses::set_bit_error_rate(LinkId link, double rate) {
+void PacketLosses::set_bit_error_rate(LinkId link, double rate, double loss) {
   CHECK(rate >= 0.0 && rate < 1.0, "no rate of bit errors");
+  CHECK(loss >= 0.0 && loss < 1.0, "no share of packets");
   Lossy& lossy = links_[link.value()];
   lossy.bit_error_rate = rate;
+  lossy.loss = loss;
   lossy.last_bytes = -1;
   if (!lossy.stream) {
     lossy.stream.emplace(seed_, "bit errors of link " + std::to_string(link.value()));
@@ -57,12 +59,13 @@ bool PacketLosses::loses(LinkId link, std::int64_t bytes, Picoseconds arrival) {
     ++lossy.tally.link_down;
     return true;
   }
-  if (lossy.bit_error_rate <= 0.0) {
+  if (lossy.bit_error_rate <= 0.0 && lossy.loss <= 0.0) {
     return false;
   }
   if (bytes != lossy.last_bytes) {
     lossy.last_bytes = bytes;
-    lossy.last_rate = packet_error_rate(lossy.bit_error_rate, 8 * bytes);
+    const double flipped = packet_error_rate(lossy.bit_error_rate, 8 * bytes);
+    lossy.last_rate = flipped + lossy.loss - flipped * lossy.loss;
   }
   const bool is_lost = lossy.stream->uniform() < lossy.last_rate;
   lossy.tally.bit_errors += is_lost ? 1 : 0;

@@ -30,8 +30,8 @@ class PacketLosses {
 
   explicit PacketLosses(std::uint64_t seed) : seed_(seed) {}
 
-  // The rate is at least 0 and less than 1.
-  void set_bit_error_rate(LinkId link, double rate);
+  // The rate, and `loss`, the share of packets that are lost beside, are at least 0 and below 1.
+  void set_bit_error_rate(LinkId link, double rate, double loss = 0.0);
   // Makes the link fail; of several times the first counts.
   void fail(LinkId link, Picoseconds time);
 
@@ -53,6 +53,7 @@ class PacketLosses {
   struct Lossy {
     Picoseconds fails_at = kNeverTime;
     double bit_error_rate = 0.0;
+    double loss = 0.0;
     std::optional<RandomStream> stream = {};
     std::int64_t last_bytes = -1;  // Most packets are as large as the one before,
     double last_rate = 0.0;        // and are lost with the same chance.

@@ -153,6 +153,7 @@ struct alignas(64) Port {
   static constexpr std::uint8_t kHost = 8;     // For ever: a host behind it may pause, and go on.
   static constexpr std::uint8_t kForced = 16;  // A watchdog has it send although it is paused.
   static constexpr std::uint8_t kGrants = 32;  // For ever: credits are granted to who sends by it.
+  static constexpr std::uint8_t kFills = 64;   // For ever: sockets fill its queue.
 
   // Returns whether it may send no data, where it has no lanes.
   [[nodiscard]] bool is_stopped() const {

@@ -48,6 +48,13 @@ TEST_CASE("MPI's choices are columns of the table", "[cli][mpi]") {
   REQUIRE(told["rows"][0]["time_us"] > told["rows"][1]["time_us"]);
 }
 
+TEST_CASE("sockets of TCP take the same bytes over the same links as flows", "[cli][mpi]") {
+  std::vector<std::string> job{"--nodes", "2", "--gpus-per-node", "1", "-b", "64K", "-e", "64K"};
+  const auto flows = mpi_json("all_reduce", job);
+  job.insert(job.end(), {"--fidelity", "packet", "--transport", "tcp"});
+  REQUIRE(mpi_json("all_reduce", job)["volumes"] == flows["volumes"]);
+}
+
 TEST_CASE("the rules of MPICH are others than those of Open MPI", "[cli][mpi]") {
   const auto mpich = mpi_json("all_reduce", {"--nodes", "2", "-b", "64", "-e", "64K", "-f", "1024",
                                              "--mpi-rules", "mpich-4.1"});

@@ -154,10 +154,16 @@ TEST_CASE("losses and what is done about them are named", "[cli]") {
   REQUIRE(describe(request) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC off, path MTU 4096, retransmission "
           "selective, bit error rate 1e-09");
+  const PacketRequest lossy = read_options({"--retransmission", "selective", "--loss", "0.01"});
+  REQUIRE(lossy.options.loss == 0.01);
+  REQUIRE(describe(lossy) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, retransmission "
+          "selective, loss 0.01");
   REQUIRE(read_options({"--retransmission", "none"}).options.retransmission ==
           Retransmission::None);
   for (const std::string rate : {"", "1", "-1e-9", "nan", "1e-9x", "often"}) {
     REQUIRE_THROWS_AS(read_options({"--bit-errors", rate}), ConfigError);
+    REQUIRE_THROWS_AS(read_options({"--loss", rate}), ConfigError);
   }
   PacketStats stats;
   stats.drops = 7;

@@ -99,20 +99,53 @@ TEST_CASE("TCP takes a packet for lost once three later ones have come", "[trans
   REQUIRE_FALSE(sender.is_recovering());
 }
 
-TEST_CASE("TCP waits a quarter of a round trip before two packets tell of a loss", "[transport]") {
-  const TcpSettings settings{.window = 20};
+// A round trip of 1 ms is known, and packets 1, 2 and 3 are sent at 1, 1.1 and 1.3 ms.
+TcpSender sender_of_three(const TcpSettings& settings) {
   TcpSender sender;
   sender.post(4);
   static_cast<void>(sender.send(settings, SimTime()));
-  sender.on_ack(settings, 1, 0, 1_ms);  // A round trip of 1 ms.
+  sender.on_ack(settings, 1, 0, 1_ms);
   static_cast<void>(sender.send(settings, 1_ms));
   static_cast<void>(sender.send(settings, 1_ms + 100_us));
   static_cast<void>(sender.send(settings, 1_ms + 300_us));
-  sender.on_ack(settings, 1, 2, 2_ms);
+  return sender;
+}
+
+TEST_CASE("TCP waits a quarter of a round trip before a later packet tells of a loss",
+          "[transport]") {
+  const TcpSettings settings{.window = 20};
+  TcpSender sender = sender_of_three(settings);
+  sender.on_ack(settings, 1, 2, 2_ms + 100_us);
   REQUIRE_FALSE(sender.is_recovering());
-  sender.on_ack(settings, 1, 3, 2_ms);
+  sender.on_ack(settings, 1, 3, 2_ms + 300_us);  // 1.25 ms after packet 1 was sent.
   REQUIRE(sender.is_recovering());
   REQUIRE(sender.next() == 1);
+}
+
+TEST_CASE("TCP looks again for a loss when no later packet comes", "[transport]") {
+  const TcpSettings settings{.window = 20};
+  TcpSender sender = sender_of_three(settings);
+  sender.on_ack(settings, 1, 2, 2_ms + 100_us);
+  REQUIRE(sender.deadline() == 2_ms + 250_us + settings.min_probe);
+  REQUIRE(sender.on_timeout(settings) == Expiry::Loss);
+  REQUIRE(sender.is_recovering());
+  REQUIRE(sender.next() == 1);
+  REQUIRE(sender.newly_lost().size() == 1);  // Packet 3 was sent later than what has come.
+  REQUIRE(sender.deadline() > 200_ms);
+}
+
+TEST_CASE("TCP tells packets apart that were sent at one instant", "[transport]") {
+  const TcpSettings settings{.window = 20};
+  TcpSender sender;
+  sender.post(5);
+  for (int i = 0; i < 5; ++i) {
+    static_cast<void>(sender.send(settings, SimTime()));
+  }
+  for (const Psn psn : {1U, 2U, 3U}) {
+    sender.on_ack(settings, 0, psn, 1_ms);
+  }
+  REQUIRE(sender.newly_lost().size() == 1);
+  REQUIRE(sender.next() == 0);
 }
 
 TEST_CASE("TCP's timeout follows the round trip, and doubles after each in vain", "[transport]") {
@@ -126,10 +159,18 @@ TEST_CASE("TCP's timeout follows the round trip, and doubles after each in vain"
   static_cast<void>(sender.send(settings, 10_ms));
   // The ACK of a lone packet may be put off, so that the probe for it would come later still.
   REQUIRE(sender.deadline() == 10_ms + 210_ms);
-  REQUIRE(sender.on_timeout(settings));
+  REQUIRE(sender.on_timeout(settings) == Expiry::Timeout);
   REQUIRE(sender.newly_lost().size() == 1);
   static_cast<void>(sender.send(settings, 220_ms));
   REQUIRE(sender.deadline() == 220_ms + 420_ms);
+}
+
+TEST_CASE("a socket keeps a millisecond of its pace below it, and two packets at least",
+          "[transport]") {
+  REQUIRE(small_queue(1e6, 2408.0, false) == 4816.0);
+  REQUIRE(small_queue(10.24e6, 2408.0, false) == Approx(10'000.0));
+  REQUIRE(small_queue(10.24e6, 2408.0, true) == Approx(20'000.0));
+  REQUIRE(small_queue(1e12, 2408.0, false) == 4'194'304.0);
 }
 
 TEST_CASE("TCP probes for the last packets, which no later one tells of", "[transport]") {
@@ -142,7 +183,7 @@ TEST_CASE("TCP probes for the last packets, which no later one tells of", "[tran
     static_cast<void>(sender.send(settings, 10_ms + microseconds(i)));
   }
   REQUIRE(sender.deadline() == 10_ms + 2_us + 20_ms + 2_ms);
-  REQUIRE_FALSE(sender.on_timeout(settings));
+  REQUIRE(sender.on_timeout(settings) == Expiry::Probe);
   REQUIRE(sender.next() == 3);
   static_cast<void>(sender.send(settings, 33_ms));
   sender.on_ack(settings, 1, 3, 43_ms);  // The probe came: what was sent before it is lost.

@@ -180,6 +180,14 @@ TEST_CASE("the shipped transport of TCP has its frames and ports with a bound", 
   REQUIRE_NOTHROW(check_options(tcp));
 }
 
+TEST_CASE("only links that carry TCP are shaped by buckets", "[transport]") {
+  const PacketOptions rdma = load_changed(
+      "buffer:", "buffer:\n  burst: {value: 5 KB, evidence: estimate, source: trainyard}");
+  REQUIRE_THROWS_AS(check_options(rdma), ConfigError);
+  const auto box = source_dir() / "validation/box/tcp.yaml";
+  REQUIRE(load_packet_options(box, kFolder).burst == Bytes(3028));
+}
+
 TEST_CASE("the shipped transport that trims needs what it has", "[transport]") {
   const PacketOptions trimming = load_packet_options(kFolder / "trimming.yaml", kFolder);
   REQUIRE(trimming.trims);

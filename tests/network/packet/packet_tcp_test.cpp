@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "network/packet/packet.h"
+#include "support/controls.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/traced_run.h"
@@ -18,6 +19,13 @@ PacketOptions tcp_options() {
   PacketOptions options{.mtu = tcp_payload(Bytes(1500)), .framing = RdmaLink::Tcp};
   options.retransmission = Retransmission::Tcp;
   options.port_queue = Bytes(131'072);
+  return options;
+}
+
+PacketOptions reno() {
+  PacketOptions options = tcp_options();
+  options.control = CongestionControl::Profile;
+  options.profile = shipped_control("reno");
   return options;
 }
 
@@ -55,6 +63,25 @@ TEST_CASE("a flow of TCP gets the rate that is stated, after what one packet tak
   REQUIRE(run.stats.retransmitted == 0);
 }
 
+// The k-th packet leaves its host after k times, and the switch, whose bucket fills meanwhile, lets
+// all pass as they come. After a pause two packets need no time at either.
+TEST_CASE("a bucket of a link fills at its rate, and lets pass at once what is in it") {
+  const TestFabric fabric = one_switch(2, kTcpLink);
+  PacketOptions options = tcp_options();
+  options.burst = Bytes(2 * 1538);
+  Traffic traffic = flows_to_the_first(1, Bytes(1448 * 40));
+  traffic.messages.push_back({.connection = 0, .time = 1000_ms, .size = Bytes(1448 * 2)});
+  const TracedRun run = run_traced(fabric, traffic, options);
+  const SimTime packet = transfer_time(Bytes(1448), kTcpLink.bandwidth);
+  const double expected = (packet * 40 + 20_us).microseconds();
+  REQUIRE(std::abs(run.arrivals[0]->microseconds() - expected) < 0.1);
+  REQUIRE(std::abs(run.arrivals[1]->microseconds() - 1'000'020) < 0.1);
+  options.threads = 2;
+  REQUIRE(run_traced(fabric, traffic, options).arrivals == run.arrivals);
+  options.burst = Bytes(1537);
+  REQUIRE_THROWS_AS(check_options(options), ConfigError);
+}
+
 TEST_CASE("a lone packet of TCP is answered after the delay of ACKs, two at once") {
   const TestFabric fabric = one_switch(2, kTcpLink);
   PacketOptions options = tcp_options();
@@ -65,6 +92,18 @@ TEST_CASE("a lone packet of TCP is answered after the delay of ACKs, two at once
   };
   REQUIRE(first_ack(1) == 40_ms);
   REQUIRE(first_ack(2) == SimTime());
+}
+
+TEST_CASE("a run of TCP is over when its last message has come, not when that is answered") {
+  const TestFabric fabric = one_switch(2, kTcpLink);
+  PacketOptions options = tcp_options();
+  options.tcp.quick_acks = 0;
+  Simulator simulator;
+  Routing routing(fabric.topology, kTestRouting);
+  PacketNetwork network(simulator, routing, options);
+  const auto ends = play(simulator, network, fabric, flows_to_the_first(1, Bytes(1448)));
+  REQUIRE(simulator.now() > 40_ms);
+  REQUIRE(network.quiet_time() == ends.front().time);
 }
 
 TEST_CASE("ports of switches that are full lose what comes, and TCP sends it again") {
@@ -78,6 +117,20 @@ TEST_CASE("ports of switches that are full lose what comes, and TCP sends it aga
   REQUIRE(run.stats.failures == 0);
   REQUIRE(run.stats.max_queued <= Bytes(30'000));
   REQUIRE(run.stats.max_queued > Bytes(28'000));
+}
+
+// An ACK that is lost has stated what came out of order: what is under way must not count it.
+TEST_CASE("TCP delivers everything whatever share of packets and ACKs is lost") {
+  const TestFabric fabric = one_switch(5, kTcpLink);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed=" << seed);
+    PacketOptions options = reno();
+    options.loss = 0.1;
+    options.seed = seed;
+    const TracedRun run = run_traced(fabric, flows_to_the_first(4, Bytes(100'000)), options);
+    REQUIRE(run.is_whole());
+    REQUIRE(run.stats.failures == 0);
+  }
 }
 
 TEST_CASE("ACKs of TCP wait behind the data that go their way") {
@@ -98,9 +151,22 @@ TEST_CASE("ACKs of TCP wait behind the data that go their way") {
   REQUIRE(beside * 2 > alone * 3);
 }
 
+// The first ten packets find no round trip that would bound them, and nothing is behind the first.
+TEST_CASE("sockets of TCP hold a millisecond of their pace in the queue of their host") {
+  const TestFabric fabric = one_switch(2, kTcpLink);
+  const TracedRun run = run_traced(fabric, flows_to_the_first(1, Bytes(1448 * 400)), reno());
+  REQUIRE(run.is_whole());
+  REQUIRE(run.stats.drops == 0);
+  REQUIRE(run.stats.max_queued >= Bytes(9 * 1518));
+  REQUIRE(run.stats.max_queued <= Bytes(20 * 1518));
+  const SimTime packet = transfer_time(Bytes(1448), kTcpLink.bandwidth);
+  const double expected = (packet * 401 + 20_us).microseconds();
+  REQUIRE(std::abs(run.arrivals[0]->microseconds() - expected) < 0.1);
+}
+
 TEST_CASE("TCP has the same packets with any threads and windows") {
   const TestFabric fabric = one_switch(5, kTcpLink);
-  PacketOptions options = tcp_options();
+  PacketOptions options = GENERATE(tcp_options(), reno());
   options.port_queue = Bytes(20'000);
   const Traffic traffic = flows_to_the_first(4, Bytes(100'000));
   const TracedRun run = run_traced(fabric, traffic, options);

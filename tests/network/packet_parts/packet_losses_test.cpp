@@ -46,6 +46,23 @@ TEST_CASE("packets are lost as often as their bits say, whatever other links car
   }
 }
 
+TEST_CASE("a share of packets is lost whatever their size, beside what bits say") {
+  PacketLosses losses(3);
+  losses.set_bit_error_rate(LinkId(4), 0.0, 0.01);
+  losses.set_bit_error_rate(LinkId(5), 1e-6, 0.5);
+  constexpr int kPackets = 100'000;
+  for (int i = 0; i < kPackets; ++i) {
+    static_cast<void>(losses.loses(LinkId(4), i % 2 == 0 ? 70 : 1518, i));
+    static_cast<void>(losses.loses(LinkId(5), 1518, i));
+  }
+  const auto counted = [&](std::uint32_t link) {
+    return static_cast<double>(losses.tally(LinkId(link)).bit_errors);
+  };
+  REQUIRE(std::abs(counted(4) - 1'000) < 5 * std::sqrt(1'000));
+  const double chance = 0.5 + 0.5 * packet_error_rate(1e-6, 8 * 1518);
+  REQUIRE(std::abs(counted(5) - chance * kPackets) < 5 * std::sqrt(0.25 * kPackets));
+}
+
 TEST_CASE("a cable that fails loses what has not arrived") {
   PacketLosses losses(1);
   REQUIRE(!losses.is_active());
