@@ -37,6 +37,31 @@ class Result(dict[str, Any]):
     def plot(self, x: Optional[str] = ..., y: Optional[str] = ...,
              path: Optional[str] = ...) -> Any: ...
 
+class FlowSignal:
+    kind: Literal["start", "ack", "loss", "timeout"]
+    flow: int
+    now_ps: int
+    line_bits_per_second: int
+    base_rtt_ps: int
+    packet_bytes: int
+    rtt_ps: int
+    acked: int
+    next: int
+    size_bytes: int
+    is_marked: bool
+
+_Pace = Union[None, float, tuple[Optional[float], Optional[float]]]
+_Control = Callable[[FlowSignal], Callable[[FlowSignal], _Pace]]
+
+class Send:
+    def __init__(self, step: int, source: int, destination: int, chunk: Union[int, Iterable[int]],
+                 reduce: bool = ..., channel: int = ..., flow: Optional[int] = ...) -> None: ...
+
+_Algorithm = Callable[[int, int], Iterable[Send]]
+
+def algorithm(chunks: Union[None, int, Callable[[int], int]] = ...,
+              rendezvous: bool = ...) -> Callable[[_Algorithm], _Algorithm]: ...
+def algorithm_text(function: _Algorithm, operation: str, ranks: int, root: int = ...) -> str: ...
 def commands() -> dict[str, dict[str, Any]]: ...
 def call(command: str, *arguments: _Plain, progress: _Progress = ..., **options: Any) -> Result: ...
 '''
@@ -65,12 +90,15 @@ def parameters(row, is_method):
     if not made or not made[-1].startswith("*"):
         made.append("*")
     made.append("progress: _Progress = ...")
+    if row["name"] == "collective":
+        made.append("algorithm: Optional[_Algorithm] = ...")
     for option in options:
         if is_method and option["name"] == "cluster":
             continue
         name = option["name"].replace("-", "_")
         name += "_" if keyword.iskeyword(name) else ""
-        made.append(f"{name}: Optional[{type_of(option)}] = ...")
+        kind = "Union[str, _Control]" if name == "control" else type_of(option)
+        made.append(f"{name}: Optional[{kind}] = ...")
     return ", ".join(made)
 
 

@@ -10,10 +10,12 @@ Each command of the program is a function here, with its options as keywords ("_
 figures of its JSON as the result. docs/guide/python.md has the rules.
 """
 
+from trainyard._algorithms import Send, algorithm, algorithm_text
 from trainyard._calls import Cluster, Result, Warning, call, commands, functions
-from trainyard._core import Cancelled, Error, __version__
+from trainyard._core import Cancelled, Error, FlowSignal, __version__
 
 _made = {function.__name__: function for function in functions().values()}
 globals().update(_made)
 
-__all__ = ["Cancelled", "Cluster", "Error", "Result", "__version__", "call", "commands", *_made]
+__all__ = ["Cancelled", "Cluster", "Error", "FlowSignal", "Result", "Send", "__version__",
+           "algorithm", "algorithm_text", "call", "commands", *_made]

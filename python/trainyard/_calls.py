@@ -4,10 +4,11 @@
 import json
 import keyword
 import os
+import re
 import tempfile
 import warnings
 
-from trainyard import _core, _views
+from trainyard import _algorithms, _core, _views
 
 
 class Warning(UserWarning):
@@ -104,11 +105,29 @@ def call(command, *arguments, progress=None, **options):
     """Runs a command by its name: call("explain step", cluster="dgx-h100", model="llama-3-8b").
 
     `progress` is called with a line of text now and then. Other threads of Python go on meanwhile,
-    and Ctrl-C ends the run.
+    and Ctrl-C ends the run. `control` may be a function (docs/guide/python.md).
     """
-    outcome = _core.run(_words(command, arguments, options), progress)
+    if not callable(options.get("control")):
+        return _run(command, arguments, options, progress, None)
+    control = options["control"]
+    name = re.sub(r"\W", "_", getattr(control, "__name__", type(control).__name__))
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, f"{name}.yaml")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("sources: {}\nalgorithm: callback\n")
+        # Whether options have an effect is tried by further runs, which would call it too.
+        defaults = {"effects": "off"} if "effects" in _names(command) else {}
+        return _run(command, arguments, {**defaults, **options, "control": file}, progress, control)
+
+
+def _names(command):
+    return {row["name"] for row in _ROWS[command]["options"]} if command in _ROWS else set()
+
+
+def _run(command, arguments, options, progress, control):
+    outcome = _core.run(_words(command, arguments, options), progress, control)
     for line in outcome.log:
-        warnings.warn(line.removeprefix("warning: "), Warning, stacklevel=3)
+        warnings.warn(line.removeprefix("warning: "), Warning, stacklevel=4)
     return Result(outcome)
 
 
@@ -151,9 +170,24 @@ def _sweep(spec, progress=None, **options):
         return call("sweep", file, progress=progress, **options)
 
 
+def _collective(made):
+    """The function of the command, with `algorithm`, a function of Python, beside its options."""
+    def collective(*arguments, algorithm=None, progress=None, **options):
+        if algorithm is None:
+            return made(*arguments, progress=progress, **options)
+        if len(arguments) != 1:
+            raise TypeError("collective: expected an operation with an algorithm")
+        return _algorithms.run(call, _ROWS, algorithm, *arguments, options, progress)
+
+    collective.__qualname__ = collective.__name__
+    collective.__doc__ = f"{made.__doc__}\nalgorithm: a function that yields its messages"
+    return collective
+
+
 def functions():
     """One function for each command, by its command."""
     made = {command: _function(row) for command, row in _ROWS.items()}
+    made["collective"] = _collective(made["collective"])
     _sweep.__name__ = _sweep.__qualname__ = "sweep"
     return made | {"sweep": _sweep}
 

@@ -23,7 +23,7 @@
 namespace trainyard {
 namespace {
 
-class CallHost final : public RunHost {
+class CallHost final : public RunHost, private ControlCallback {
  public:
   explicit CallHost(const CallWatch& watch) : watch_(watch) {}
 
@@ -34,11 +34,21 @@ class CallHost final : public RunHost {
   void show_progress(std::string_view line) override { watch_.progress(line); }
   [[nodiscard]] bool wants_progress() const override { return watch_.progress != nullptr; }
   [[nodiscard]] bool wants_end() const override { return watch_.stop.stop_requested(); }
+  [[nodiscard]] ControlCallback* control() override {
+    is_control_taken_ = true;
+    return watch_.control ? this : nullptr;
+  }
+  [[nodiscard]] bool wants_one_thread() const override { return watch_.control != nullptr; }
+  // Whether the run has asked for the control, where there is one.
+  [[nodiscard]] bool is_control_taken() const { return is_control_taken_ || !watch_.control; }
 
   [[nodiscard]] std::vector<std::string> lines() && { return std::move(lines_); }
 
  private:
+  ControlPace pace(const ControlEvent& event) override { return watch_.control(event); }
+
   const CallWatch& watch_;
+  bool is_control_taken_ = false;
   std::mutex mutex_;  // Guards the lines.
   std::vector<std::string> lines_;
 };
@@ -94,6 +104,11 @@ CallOutcome run_call(std::span<const std::string> words, const CallWatch& watch)
     end_if_cancelled();
     outcome.status = run_words(words, out, &kept);
     outcome.text = std::move(out).str();
+    if (!host.is_control_taken()) {
+      throw ConfigError(
+          "--control: expected a file with \"algorithm: callback\" beside a control that is a "
+          "function, found none");
+    }
   } catch (...) {
     fail(std::current_exception());
   }

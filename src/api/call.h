@@ -10,11 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/host/control_callback.h"
+
 namespace trainyard {
 
 struct CallWatch {
   std::stop_token stop = {};
   std::function<void(std::string_view)> progress = {};
+  std::function<ControlPace(const ControlEvent&)> control = {};
 };
 
 struct CallOutcome {

@@ -82,8 +82,32 @@ const Json* find_at(const Json& json, std::string_view path) {
   return at;
 }
 
+FlowSignal signal_of(const ControlEvent& event) {
+  constexpr std::array kKinds{FlowSignal::Kind::Start, FlowSignal::Kind::Ack,
+                              FlowSignal::Kind::Loss, FlowSignal::Kind::Timeout};
+  return {.kind = kKinds.at(static_cast<std::size_t>(event.kind)),
+          .flow = event.flow,
+          .now_ps = event.now_ps,
+          .line_bits_per_second = event.line_bits_per_second,
+          .base_rtt_ps = event.base_rtt_ps,
+          .packet_bytes = event.packet_bytes,
+          .rtt_ps = event.rtt_ps,
+          .acked = event.acked,
+          .next = event.next,
+          .size_bytes = event.size_bytes,
+          .is_marked = event.is_marked};
+}
+
 CallWatch watch_of(const Watch& watch) {
-  return {.stop = watch.stop, .progress = watch.progress};
+  CallWatch made{.stop = watch.stop, .progress = watch.progress, .control = {}};
+  if (watch.control) {
+    made.control = [&control = watch.control](const ControlEvent& event) {
+      const FlowPace pace = control(signal_of(event));
+      return ControlPace{.window_bytes = std::max<std::int64_t>(0, pace.window_bytes),
+                         .bits_per_second = std::max<std::int64_t>(0, pace.bits_per_second)};
+    };
+  }
+  return made;
 }
 
 }  // namespace

@@ -174,4 +174,40 @@ TEST_CASE("a run says how far it is, and ends when its caller wants that") {
   REQUIRE(run({"parts"}).status() == 0);
 }
 
+TEST_CASE("a function of the caller controls flows, on one thread and in one order") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("mine.yaml", "sources: {}\nalgorithm: callback\n").string();
+  const auto incast = [&](const OptionList& more, const Watch& watch) {
+    OptionList options{{"cluster", "fat-tree-k8-100g"}, {"fidelity", "packet"}, {"effects", "off"}};
+    options.insert(options.end(), more.begin(), more.end());
+    return run("traffic", {"incast"}, options, watch);
+  };
+  std::vector<std::uint64_t> heard;
+  std::int64_t window = 0;
+  const Watch watch{.control = [&](const FlowSignal& signal) {
+    heard.push_back(signal.flow);
+    return FlowPace{.window_bytes = window, .bits_per_second = 0};
+  }};
+  const double without_window = incast({{"control", file}}, watch).number("makespan_us");
+  const std::vector<std::uint64_t> order = heard;
+  REQUIRE(order.size() > 16);
+  heard.clear();
+  REQUIRE(incast({{"control", file}, {"threads", 1}}, watch).number("makespan_us") ==
+          without_window);
+  REQUIRE(heard == order);
+  window = 8'000;  // Two packets under way are too few for the round trip.
+  REQUIRE(incast({{"control", file}}, watch).number("makespan_us") > without_window);
+
+  REQUIRE_THROWS_WITH(incast({{"control", file}, {"threads", 2}}, watch),
+                      "--threads: expected 1 beside a control that is a function of the caller, "
+                      "found \"2\"");
+  REQUIRE_THROWS_WITH(incast({{"control", "dctcp"}}, watch),
+                      "--control: expected a file with \"algorithm: callback\" beside a control "
+                      "that is a function, found none");
+  REQUIRE_THROWS_WITH(incast({{"control", file}}, {}),
+                      file +
+                          ":2:12: algorithm: expected a program that calls the library with a "
+                          "control of its own, found \"callback\"");
+}
+
 }  // namespace trainyard

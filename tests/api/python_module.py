@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,12 +21,20 @@ import warnings
 import trainyard
 
 PROGRAM = ""
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RUNS = 0
 
 
 def printed(words):
     """What the program prints."""
     return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True).stdout
+
+
+def run_example(name):
+    """The lines that a program of examples/python prints."""
+    file = os.path.join(ROOT, "examples", "python", name)
+    return subprocess.run([sys.executable, file], capture_output=True, text=True,
+                          check=True).stdout.splitlines()
 
 
 def drawn(seed):
@@ -179,6 +188,100 @@ class Module(unittest.TestCase):
         self.assertIn("def collective(*arguments: _Plain, progress: _Progress = ...", stubs_text)
         version = printed(["--version"]).split()[1]
         self.assertEqual(trainyard.__version__, version)
+
+    def test_own_algorithms_and_controls_are_equal_to_the_built_in_ones(self):
+        lines = run_example("algorithms.py")
+        self.assertEqual(len(lines), 10)
+        self.assertTrue(all(line.endswith("  equal") for line in lines), lines)
+        lines = run_example("controls.py")
+        self.assertIn("equal to dctcp of Trainyard in every figure", lines[0])
+        print(lines[1])
+
+    def test_own_examples_of_the_guide_run(self):
+        guide = os.path.join(ROOT, "docs", "guide", "python.md")
+        with open(guide, encoding="utf-8") as text:
+            own = text.read().split("## An algorithm of your own", 1)[1]
+        blocks = re.findall(r"^```python\n(.*?)^```", own, re.DOTALL | re.MULTILINE)
+        self.assertEqual(len(blocks), 2)
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)  # They write files.
+            try:
+                for block in blocks:
+                    exec(compile(block, guide, "exec"), {})
+            finally:
+                os.chdir(before)
+
+    def test_own_algorithm_has_the_figures_of_its_file_and_errors_with_a_step(self):
+        def pairs(ranks, chunks):
+            for rank in range(ranks):
+                for other in range(ranks):
+                    if other != rank:
+                        yield trainyard.Send(0, rank, other, other, reduce=True)
+                        yield trainyard.Send(1, rank, other, [rank])
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "pairs.yaml")
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(trainyard.algorithm_text(pairs, "all_reduce", 8))
+            result = trainyard.collective("all_reduce", algorithm=pairs, cluster="dgx-h100",
+                                          nodes=1, minbytes="1M", maxbytes="1M")
+            self.assertEqual(result, json.loads(printed(
+                ["collective", "all_reduce", "--cluster", "dgx-h100", "--nodes", "1", "-b", "1M",
+                 "-e", "1M", "--runtime", "plain", "--algo-file", file, "--format", "json"])))
+        self.assertEqual(result.rows()[0]["algorithm"], "pairs")
+
+        def wrong(ranks, chunks):
+            for message in pairs(ranks, chunks):
+                if (message.step, message.source, message.destination) != (0, 1, 2):
+                    yield message
+
+        cluster = trainyard.Cluster("dgx-h100", nodes=2)
+        with self.assertRaises(trainyard.Error) as raised:
+            cluster.collective("all_reduce", algorithm=wrong, ranks=4, minbytes="1M",
+                               maxbytes="1M")
+        self.assertEqual(str(raised.exception),
+                         "wrong: messages[12]: step 1, from 2 to 0: the last message that brings "
+                         "it: rank 0 ends with {0, 2, 3} in chunk 2 instead of {0, 1, 2, 3}")
+        with self.assertRaisesRegex(TypeError, "<lambda>: yield 0: expected a trainyard.Send"):
+            cluster.collective("all_reduce", algorithm=lambda ranks, chunks: [1])
+        with self.assertRaises(ZeroDivisionError):
+            cluster.collective("all_reduce", algorithm=lambda ranks, chunks: [1 / 0])
+
+    def test_own_control_that_raises_ends_the_run_with_it(self):
+        incast = {"cluster": "fat-tree-k8-100g", "fidelity": "packet"}
+        heard = []
+
+        def control(start):
+            heard.append(start.flow)
+
+            def pace(signal):
+                heard.append((signal.kind, signal.now_ps, signal.rtt_ps, signal.is_marked))
+                if signal.now_ps > limit:
+                    raise LookupError(f"at {signal.now_ps}")
+                return start.packet_bytes * 20, start.line_bits_per_second / 2
+
+            return pace
+
+        limit = 10**9
+        with self.assertRaisesRegex(LookupError, "at 100"):
+            trainyard.traffic("incast", control=control, **incast)
+        first, heard = heard, []
+        with self.assertRaisesRegex(LookupError, "at 100"):
+            trainyard.traffic("incast", control=control, **incast)
+        self.assertEqual(heard, first)
+        self.assertEqual(sorted(each for each in heard if isinstance(each, int)), list(range(16)))
+        limit = 10**18
+        paced = trainyard.traffic("incast", control=control, **incast)
+        self.assertIn("packets: congestion control control, ", paced["notes"][0])
+        for answer, error in (("much", ValueError), (0, ValueError), ((1, 2, 3), ValueError),
+                              ([], TypeError)):
+            with self.assertRaises(error):
+                trainyard.traffic("incast", control=lambda start: lambda signal: answer, **incast)
+        with self.assertRaisesRegex(trainyard.Error, "--threads: expected 1 beside a control"):
+            trainyard.traffic("incast", control=control, threads=2, **incast)
+        with self.assertRaises(trainyard.Error):
+            trainyard.traffic("incast", control=control, cluster="fat-tree-k8-100g")
 
     def test_frames_and_figures(self):
         result = trainyard.collective("all_reduce", cluster="dgx-h100", minbytes="1M",

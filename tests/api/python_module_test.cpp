@@ -36,6 +36,11 @@ TEST_CASE("Python gives the figures of the command line, its errors and its warn
   REQUIRE(output.find("Ran 4 tests") != std::string::npos);
 }
 
+TEST_CASE("algorithms and controls of Python are proved, timed and equal to the built-in ones") {
+  const std::string output = in_python("0 -k test_own");
+  REQUIRE(output.find("Ran 4 tests") != std::string::npos);
+}
+
 TEST_CASE(
     "Python gives the figures of the command line in drawn runs, on threads as well, and "
     "Ctrl-C ends a run",

@@ -19,6 +19,7 @@
 #include "collectives/mpi/mpi_rules.h"
 #include "collectives/msccl/msccl_schedule.h"
 #include "collectives/msccl/mscclpp_schedule.h"
+#include "collectives/schedule/message_file.h"
 #include "nccl/tuning/graph_xml.h"
 #include "nccl/tuning/tuner_csv.h"
 #include "network/engines/packet_profile.h"
@@ -149,6 +150,10 @@ void read_msccl(const std::string& text) {
   static_cast<void>(msccl_schedule(read_msccl_xml(text, "fuzz.xml"), "fuzz.xml"));
 }
 
+void read_messages(const std::string& text) {
+  static_cast<void>(read_message_file(text, "fuzz.yaml"));
+}
+
 void read_plan(const std::string& text) {
   static_cast<void>(mscclpp_schedule(read_mscclpp_plan(text, "fuzz.json"), "fuzz.json"));
 }
@@ -216,6 +221,7 @@ constexpr std::array kReaders{
     FuzzedReader{"tuner", "", 5000, read_tuner},
     FuzzedReader{"msccl", "configs/algorithms", 300, read_msccl},
     FuzzedReader{"mscclpp", "", 500, read_plan},
+    FuzzedReader{"messages", "configs/algorithms/messages", 800, read_messages},
     FuzzedReader{"nccl-log", "tests/golden/calibrate tests/golden/nvls-off-1x8-h100.log", 2000,
                  read_log},
     FuzzedReader{"pasted", "", 5000, read_pasted},

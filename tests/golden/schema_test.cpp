@@ -29,6 +29,7 @@
 #include "collectives/hccl/hccl_profile.h"
 #include "collectives/mpi/mpi_profile.h"
 #include "collectives/mpi/mpi_rules.h"
+#include "collectives/schedule/message_file.h"
 #include "hw/control/control_profile.h"
 #include "hw/parts/catalogue.h"
 #include "hw/transport/transport_profile.h"
@@ -126,6 +127,8 @@ std::vector<Kind> kinds() {
       {"traffic", "Flows over a cluster", schema_of<TrafficSpec>(traffic_fields)},
       {"flow-sizes", "A distribution of sizes of flows", schema_of<SizesFile>(sizes_fields)},
       {"groups", "Communicators side by side", schema_of<GroupsFile>(groups_fields)},
+      {"messages", "A collective algorithm as a list of messages",
+       schema_of<MessageFile>(message_file_fields)},
       {"sweep", "A command over lists and ranges of its options", sweep_schema()},
       {"measured-transfers", "Measured bandwidths and latencies of links",
        schema_of<TransferMeasurements>([](Fields& fields, TransferMeasurements& measured) {

@@ -74,6 +74,33 @@ class TRAINYARD_EXPORT Option {
 // An option that repeats comes several times.
 using OptionList = std::vector<Option>;
 
+// A signal says what has happened to a flow of the packet engine under a control of the caller: its
+// first packet is still to come, new bytes are acknowledged, a packet is known to be lost, or
+// nothing came for as long as the transport waits. Sizes are those on the wire.
+struct FlowSignal {
+  enum class Kind : std::uint8_t { Start, Ack, Loss, Timeout };
+  Kind kind = Kind::Start;
+  std::uint64_t flow = 0;  // Counted over all that one call runs.
+  std::int64_t now_ps = 0;
+  // These are the same for all signals of a flow: the rate of its port, its round trip with
+  // everything idle, and the size of a full packet.
+  std::int64_t line_bits_per_second = 0;
+  std::int64_t base_rtt_ps = 0;
+  std::int64_t packet_bytes = 0;
+  // These are told with Ack. The round trip is 0 where the packet was sent again.
+  std::int64_t rtt_ps = 0;
+  std::uint64_t acked = 0;      // All bytes before this one have come.
+  std::uint64_t next = 0;       // The flow sends this byte next.
+  std::int64_t size_bytes = 0;  // So many bytes are newly acknowledged.
+  bool is_marked = false;       // The packet was marked on its way (ECN).
+};
+
+// The flow sends so until its next signal.
+struct FlowPace {
+  std::int64_t window_bytes = 0;     // The most that may be under way; 0: no limit.
+  std::int64_t bits_per_second = 0;  // 0: the rate of the port, which is also the most.
+};
+
 // The caller may do this while a run goes on.
 struct Watch {
   // Ends the run, which then throws Cancelled, within a few milliseconds of a simulation. Reading
@@ -82,6 +109,10 @@ struct Watch {
   // Gets how far the run is, as people read it ("points: 3 of 12, about 40 s left"), at most five
   // times a second, from a thread of the library. It must not throw.
   std::function<void(std::string_view)> progress = {};
+  // A congestion control, for runs whose option `control` is a file with `algorithm: callback`. It
+  // is called by one thread in an order that is the same in each run, and must not throw. The run
+  // takes one thread, and more of them are refused.
+  std::function<FlowPace(const FlowSignal&)> control = {};
 };
 
 // A value of a result; the first one is "no value".

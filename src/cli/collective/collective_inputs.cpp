@@ -16,6 +16,7 @@
 #include "collectives/msccl/msccl_schedule.h"
 #include "collectives/msccl/mscclpp_schedule.h"
 #include "collectives/placement/aggregation.h"
+#include "collectives/schedule/message_file.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 #include "topology/cluster/reach.h"
@@ -161,14 +162,27 @@ struct FileAlgorithm {
   bool is_in_place = false;
 };
 
-FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
-                             std::vector<std::string>& notes) {
-  if (!request.algorithm_file) {
-    return {};
-  }
-  constexpr std::size_t kMaxAlgorithmBytes = std::size_t{16} << 20;
+// Throws unless the algorithm of the file does what the request asks for.
+void check_algorithm(const CollectiveRequest& request, int ranks, Operation operation, int gpus,
+                     int root) {
   const std::string& file = *request.algorithm_file;
-  const std::string text = read_file(file, kMaxAlgorithmBytes);
+  if (operation != request.operation) {
+    throw ConfigError(fmt::format("--algo-file: expected an algorithm for {}, found {} for {}",
+                                  to_string(request.operation), file, to_string(operation)));
+  }
+  if (gpus != ranks) {
+    throw ConfigError(fmt::format(
+        "--algo-file: expected an algorithm for {} ranks, found {} for {}", ranks, file, gpus));
+  }
+  if (root != request.root) {
+    throw ConfigError(fmt::format("--algo-file: expected an algorithm for root {}, found {} for {}",
+                                  request.root, file, root));
+  }
+}
+
+FileAlgorithm load_msccl(const CollectiveRequest& request, int ranks, const std::string& text,
+                         std::vector<std::string>& notes) {
+  const std::string& file = *request.algorithm_file;
   std::optional<MscclppPlan> plan;
   if (const std::size_t first = text.find_first_not_of(" \t\r\n");
       first != std::string::npos && text[first] == '{') {
@@ -180,20 +194,8 @@ FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
     notes.push_back(fmt::format("{}: a custom collective, proved to be {}", file,
                                 to_string(request.operation)));
   }
-  if (algorithm.operation != request.operation) {
-    throw ConfigError(fmt::format("--algo-file: expected an algorithm for {}, found {} for {}",
-                                  to_string(request.operation), file,
-                                  to_string(algorithm.operation)));
-  }
-  const auto gpus = static_cast<int>(algorithm.gpus.size());
-  if (gpus != ranks) {
-    throw ConfigError(fmt::format(
-        "--algo-file: expected an algorithm for {} ranks, found {} for {}", ranks, file, gpus));
-  }
-  if (algorithm.root != request.root) {
-    throw ConfigError(fmt::format("--algo-file: expected an algorithm for root {}, found {} for {}",
-                                  request.root, file, algorithm.root));
-  }
+  check_algorithm(request, ranks, algorithm.operation, static_cast<int>(algorithm.gpus.size()),
+                  algorithm.root);
   notes.push_back(fmt::format(
       "{}: proved; its protocol{} and its loops over long messages are not in this runtime", file,
       algorithm.protocol.empty() ? "" : ", " + escaped(algorithm.protocol) + ","));
@@ -203,6 +205,25 @@ FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
   }
   return {.schedule = plan ? mscclpp_schedule(*plan, file) : msccl_schedule(algorithm, file),
           .is_in_place = algorithm.in_place};
+}
+
+FileAlgorithm load_algorithm(const CollectiveRequest& request, int ranks,
+                             std::vector<std::string>& notes) {
+  if (!request.algorithm_file) {
+    return {};
+  }
+  constexpr std::size_t kMaxAlgorithmBytes = std::size_t{16} << 20;
+  const std::string text = read_file(*request.algorithm_file, kMaxAlgorithmBytes);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text[first] == '<' || text[first] == '{') {
+    return load_msccl(request, ranks, text, notes);
+  }
+  FileAlgorithm algorithm{.schedule = read_message_file(text, *request.algorithm_file)};
+  const ScheduleShape& shape = algorithm.schedule->shape();
+  check_algorithm(request, ranks, shape.operation, shape.ranks,
+                  static_cast<int>(shape.root.value()));
+  notes.push_back(fmt::format("{}: proved before it was timed", escaped(shape.algorithm)));
+  return algorithm;
 }
 
 // Throws where the request names an algorithm that the cluster cannot run, and where it can run

@@ -225,8 +225,8 @@ Options collective_options() {
            {"algo", "LIST", algorithm_help(), {.synonyms = "algorithm algorithms"}},
            {"algo-file",
             "FILE",
-            "plain: an algorithm as MSCCL's XML or MSCCL++'s JSON, proved before it runs; beside "
-            "it those of --algo, if given",
+            "plain: an algorithm as a list of messages, MSCCL's XML or MSCCL++'s JSON, proved "
+            "before it runs; beside it those of --algo, if given",
             {.role = Role::Input, .needs = "runtime=plain"}},
            {"channels", "N", "parallel rings or trees (default: what the cluster suggests)"},
            {"chunk",

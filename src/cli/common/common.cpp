@@ -124,7 +124,8 @@ void append_once(const std::vector<std::string>& more, std::vector<std::string>&
 void run_tasks(std::size_t count, unsigned threads, std::string_view what,
                const std::function<void(std::size_t)>& task) {
   if (threads == 0) {
-    threads = std::max(1U, std::thread::hardware_concurrency());
+    const bool is_alone = run_host() != nullptr && run_host()->wants_one_thread();
+    threads = is_alone ? 1U : std::max(1U, std::thread::hardware_concurrency());
   }
   std::vector<std::exception_ptr> failures(count);
   std::atomic<std::size_t> next{0};

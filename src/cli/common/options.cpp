@@ -10,6 +10,7 @@
 
 #include "cli/common/common.h"
 #include "cli/common/effects.h"
+#include "cli/common/host_threads.h"
 #include "report/formats/output.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
@@ -269,7 +270,7 @@ Option threads_option() {
 }
 
 unsigned read_threads(const OptionReader& reader) {
-  return static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  return static_cast<unsigned>(threads_for_host(reader.integer("threads", 1, 1'024)).value_or(0));
 }
 
 Options size_options(std::string_view needs) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/host_threads.h"
 #include "hw/transport/retransmission.h"
 #include "network/engines/packet_profile.h"
 #include "report/formats/output.h"
@@ -247,7 +248,7 @@ int read_packet_threads(const OptionReader& reader) {
   if (row == nullptr || row->traits.needs.empty()) {
     return 1;  // There it says how many runs go at once.
   }
-  return reader.integer("threads", 1, kMaxPacketThreads).value_or(1);
+  return threads_for_host(reader.integer("threads", 1, kMaxPacketThreads)).value_or(1);
 }
 
 PacketRequest read_packet_options(const OptionReader& reader) {

@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/hccl/written_schedule.h"
 
+#include "collectives/schedule/listed_schedule.h"
 #include "sim/check.h"
 
 namespace trainyard {
-namespace {
-
-class ListedSchedule final : public StoredSchedule {
- public:
-  ListedSchedule(ScheduleShape shape, std::vector<Lane> lanes,
-                 std::vector<ScheduleConnection> connections, std::vector<std::uint32_t> listing)
-      : StoredSchedule(std::move(shape), std::move(lanes), std::move(connections)),
-        listing_(std::move(listing)) {}
-
-  [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
-    return listing_[entry];
-  }
-
- private:
-  std::vector<std::uint32_t> listing_;
-};
-
-}  // namespace
 
 ScheduleWriter::ScheduleWriter(std::uint32_t ranks) {
   for (Rank rank = 0; rank < ranks; ++rank) {

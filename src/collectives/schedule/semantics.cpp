@@ -12,11 +12,9 @@ namespace {
 
 using Contributions = std::uint64_t;  // Bit r: the data of rank r; 0: nothing.
 
-constexpr int kMaxRanks = 64;
-
 std::string name_of(Contributions value) {
   std::string text = "{";
-  for (int rank = 0; rank < kMaxRanks; ++rank) {
+  for (int rank = 0; rank < kMaxProvedRanks; ++rank) {
     if ((value >> rank & 1U) != 0) {
       text += (text.size() > 1 ? ", " : "") + std::to_string(rank);
     }
@@ -81,7 +79,11 @@ class Prover {
   };
 
   [[nodiscard]] Violation violation() const {
-    return {.text = error_, .lane = where_.lane, .step = where_.step, .rank = wrong_rank_};
+    return {.text = error_,
+            .lane = where_.lane,
+            .step = where_.step,
+            .rank = wrong_rank_,
+            .chunk = wrong_chunk_};
   }
 
   [[nodiscard]] std::uint32_t owner(std::uint32_t chunk) const { return chunk % ranks_; }
@@ -332,6 +334,7 @@ class Prover {
         const Value& held = held_[rank][chunk];
         if (wanted && (held.set != *wanted || held.datum != *datum)) {
           wrong_rank_ = RankId(rank);
+          wrong_chunk_ = chunk;
           error_ = fmt::format("rank {} ends with {} in {} instead of {}", rank, name_of(held.set),
                                schedule_.chunk_name(chunk), name_of(*wanted));
           error_ += held.set == 0 || held.datum == *datum
@@ -356,12 +359,13 @@ class Prover {
   std::string error_;
   Where where_;
   std::optional<RankId> wrong_rank_;
+  std::optional<std::uint32_t> wrong_chunk_;
 };
 
 }  // namespace
 
 std::optional<Violation> find_violation(const Schedule& schedule) {
-  CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMaxRanks,
+  CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMaxProvedRanks,
         "the prover takes 1 to 64 ranks");
   std::optional<Violation> violation = Prover(schedule).run(false);
   return violation ? violation : Prover(schedule).run(true);

@@ -46,10 +46,14 @@ struct Violation {
   std::optional<LaneId> lane = {};
   std::uint64_t step = 0;
   std::optional<RankId> rank = {};
+  std::optional<std::uint32_t> chunk = {};  // The same.
 };
 
+// More ranks are not proved.
+inline constexpr int kMaxProvedRanks = 64;
+
 // Returns nothing if the schedule performs its operation; otherwise the first violation, in one
-// line that names ranks, steps and chunks. At most 64 ranks.
+// line that names ranks, steps and chunks. At most kMaxProvedRanks.
 [[nodiscard]] std::optional<Violation> find_violation(const Schedule& schedule);
 
 }  // namespace trainyard

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "hw/control/bbr.h"
+#include "hw/control/callback_control.h"
 #include "hw/control/cubic.h"
 #include "hw/control/dcqcn.h"
 #include "hw/control/dctcp.h"
@@ -49,9 +50,9 @@ struct ControlTable : ControlEntry<Rows>... {
   }
 };
 
-using ControlList =
-    ControlTable<NoControl, DcqcnControl, HpccControl, SwiftControl, TimelyControl, DctcpControl,
-                 CreditControl, NsccControl, RenoControl, CubicControl, BbrControl>;
+using ControlList = ControlTable<NoControl, DcqcnControl, HpccControl, SwiftControl, TimelyControl,
+                                 DctcpControl, CreditControl, NsccControl, RenoControl,
+                                 CubicControl, BbrControl, CallbackControl>;
 
 // Calls `function` with the row that the value of one of the variants above belongs to, and with
 // the value. No virtual call: compilers make it a switch over the index.

@@ -79,6 +79,7 @@ struct AckSignal {
   std::uint64_t next = 0;   // The next byte to send.
   Bytes size{};             // Newly acknowledged.
   bool is_marked = false;   // ECN echo.
+  bool tells_rtt = true;    // Otherwise the packet was sent again, or is not known any more.
   int hops = 0;
   std::span<const IntHop> path{};  // With INT only.
   IntMemory* memory = nullptr;     // What INT said of this path, if the flow has several.

@@ -224,6 +224,7 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
        .next = sender.sent,
        .size = Bytes(size),
        .is_marked = receipt.is_marked,
+       .tells_rtt = tells_times,
        .hops = sender.hops,
        .path = way != nullptr ? std::span(path).first(way->hops) : std::span<const IntHop>(),
        .memory = way != nullptr ? &way->memory : nullptr});

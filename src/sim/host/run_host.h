@@ -10,6 +10,8 @@
 
 namespace trainyard {
 
+class ControlCallback;
+
 // All functions may be called by several threads at once.
 class RunHost {
  public:
@@ -23,6 +25,9 @@ class RunHost {
   virtual void show_progress(std::string_view line) = 0;
   [[nodiscard]] virtual bool wants_progress() const = 0;
   [[nodiscard]] virtual bool wants_end() const = 0;
+  // The congestion control of the host, or nothing. A run that has one goes on one thread.
+  [[nodiscard]] virtual ControlCallback* control() { return nullptr; }
+  [[nodiscard]] virtual bool wants_one_thread() const { return false; }
 
   // Displays of progress may stand in each other; the outermost one is shown. True for one at once.
   [[nodiscard]] bool take_display() {

@@ -81,6 +81,35 @@ TEST_CASE("an algorithm of a file runs beside the others, and alone if none is n
                       "--algo-file: expected an algorithm for 4 ranks, found " + file + " for 8");
 }
 
+TEST_CASE("a list of messages runs as an algorithm, and names its message where it is none") {
+  const ScratchFolder folder;
+  const std::string file = source_dir() / "configs/algorithms/messages/all_reduce_ring_8.yaml";
+  const auto row = [](const std::vector<std::string>& chosen) {
+    std::vector<std::string> arguments{"--ranks", "8", "-b", "1M", "-e", "1M"};
+    arguments.insert(arguments.end(), chosen.begin(), chosen.end());
+    return json_of_collective("all_reduce", arguments)["rows"][0];
+  };
+  for (const char* const fidelity : {"flow", "packet"}) {
+    const CollectiveJson messages = row({"--algo-file", file, "--fidelity", fidelity});
+    REQUIRE(messages["algorithm"] == "ring of messages");
+    REQUIRE(messages["time_us"] ==
+            row({"--algo", "ring", "--channels", "1", "--fidelity", fidelity})["time_us"]);
+  }
+  std::string text = read_text_file(file);
+  const std::string last = "- {step: 13, from: 7, to: 0, chunks: 2}\n";
+  REQUIRE(text.ends_with(last));
+  text.resize(text.size() - last.size());
+  const std::string cut = folder.write("cut.yaml", text).string();
+  REQUIRE_THROWS_WITH(
+      row({"--algo-file", cut}),
+      cut +
+          ":56:3: messages[47]: step 5, from 7 to 0: the last message that brings it: rank 0 "
+          "ends with {0, 2, 3, 4, 5, 6, 7} in chunk 2 instead of {0, 1, 2, 3, 4, 5, 6, 7}");
+  REQUIRE_THROWS_WITH(
+      json_of_collective("all_gather", {"--ranks", "8", "--algo-file", file}),
+      "--algo-file: expected an algorithm for all_gather, found " + file + " for all_reduce");
+}
+
 TEST_CASE("a custom algorithm of a file is what it is proved to be") {
   const ScratchFolder folder;
   std::string text = read_text_file(source_dir() / "configs/algorithms/allreduce_ring_8.xml");
