@@ -53,13 +53,13 @@ struct TcpSettings {
 // twice its window in a round trip, as in slow start (after it Linux has 1.2 times). Twice as much
 // for what is sent again.
 [[nodiscard]] double small_queue(double pace, double memory_of_packet, bool is_again);
-// What a packet takes of it: its payload, and sk_buff (256 B), skb_shared_info (320 B) and the
-// buffer of headers (384 B) of Linux 6 on 64 bits. Hosts that cut segments in the adapter need
-// less.
+// A packet takes of it its payload, and sk_buff (256 B), skb_shared_info (320 B) and the buffer of
+// headers (384 B) of Linux 6 on 64 bits. Hosts that cut segments in the adapter need less; how much
+// is not modelled.
 inline constexpr double kMemoryAround = 960.0;
 inline constexpr double kPacingRatio = 2.0;  // Linux, tcp_pacing_ss_ratio.
 
-// What a timer tells of that goes off: nothing is heard, a packet is known to be lost, or the last
+// A timer that goes off tells of this: nothing is heard, a packet is known to be lost, or the last
 // one is sent again to hear something.
 enum class Expiry : std::uint8_t { Timeout, Loss, Probe };
 
