@@ -29,10 +29,7 @@ myst_heading_anchors = 6
 html_theme = "furo"
 highlight_language = "none"
 smartquotes = False
-# The script of Furo in Debian 12 is a module that is loaded as none, so that it does not run, and
-# its styles are dark on demand alone.
-html_js_files = [(None, {"body": "if (matchMedia('(prefers-color-scheme: dark)').matches)"
-                                 " document.body.dataset.theme = 'dark';"})]
+html_js_files = [(None, {"body": (ROOT / "tools/site/theme.js").read_text()})]
 html_show_sphinx = html_show_copyright = html_copy_source = html_use_index = False
 
 
