@@ -23,7 +23,9 @@ def rows_of(result, path):
 def frame_of(result, path):
     import pandas
 
-    return pandas.DataFrame(rows_of(result, path))
+    # A key of a mapping is a column, "plan.tensor"; where nothing is known pandas has NaN.
+    frame = pandas.json_normalize(rows_of(result, path))
+    return frame.fillna(float("nan")).infer_objects()
 
 
 def _numbers(rows, name):

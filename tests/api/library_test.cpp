@@ -115,8 +115,9 @@ TEST_CASE("errors are those of the program, with their place") {
   REQUIRE(error_of("topology --cluster dgx-h100 --nodes 0").place() == "--nodes");
   REQUIRE(error_of("topology --cluster dgx-h100 --node 2").place() == "topology");
   REQUIRE(error_of("colective").place().empty());
-  REQUIRE_THROWS_WITH(run(words_of("check dgx-h100")).json(),
-                      "check: expected a command with --format json, found one without");
+  REQUIRE_THROWS_WITH(
+      run(words_of("import " + (source_dir() / "tests/golden/dgx-a100.xml").string())).json(),
+      "import: expected a command with --format json, found one without");
 }
 
 TEST_CASE("options are those of the command line, and so is the version") {

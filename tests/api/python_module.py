@@ -290,6 +290,12 @@ class Module(unittest.TestCase):
             frame = result.frame()
             self.assertEqual(list(frame["size_bytes"]),
                              [row["size_bytes"] for row in result.rows()])
+            found = trainyard.search("llama-3-8b", cluster="dgx-h100", nodes=1)
+            self.assertIn("plans.timed", found.frame("searches").columns)
+            self.assertEqual(found.frame("plans")["step_time_s"].dtype, "float64")
+            parts = trainyard.cost(cluster="dgx-h100").frame()
+            self.assertIn(None, [row["price"] for row in trainyard.cost(cluster="dgx-h100").rows()])
+            self.assertEqual(parts["price"].dtype, "float64")
         except ImportError:
             print("no pandas: frame() not tried")
         try:

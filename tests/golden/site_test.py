@@ -4,6 +4,7 @@
 make it are missing."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,25 @@ def test_links():
         assert checked(pathlib.Path(folder) / "sub").stderr == "index.html: is missing\n"
 
 
+def require_theme_button(page):
+    """A click turns a light page dark, where there is a browser."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("no chromium: the button of the theme is not tried")
+        return
+    clicked = page.with_name("clicked.html")
+    clicked.write_text(page.read_text() +
+                       "<script>document.querySelector('.theme-toggle').click()</script>")
+    with tempfile.TemporaryDirectory() as profile:
+        for path, theme in ((page, "light"), (clicked, "dark")):
+            made = subprocess.run(
+                [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                 f"--user-data-dir={profile}", path.as_uri()],
+                capture_output=True, text=True, check=True).stdout
+            assert f'<body data-theme="{theme}"' in made, (path, theme)
+            assert 'class="no-js"' not in made
+
+
 def test_pages():
     """The site is made without a warning, has every page of docs and no dead link."""
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +80,7 @@ def test_pages():
             assert made.is_file(), made
         index = (pathlib.Path(folder) / "searchindex.js").read_text()
         assert "docs/guide/questions" in index
+        require_theme_button(pathlib.Path(folder) / "docs/README.html")
     return 0
 
 

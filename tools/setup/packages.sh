@@ -3,10 +3,12 @@
 # Installs the Debian packages that Trainyard is built with. Does nothing, and needs no network,
 # when all are there. Elsewhere than on Debian and its relatives it only says what is needed.
 #
-#   tools/setup/packages.sh [--with-clang] [--with-site]
+#   tools/setup/packages.sh [--with-clang] [--with-site] [--with-notebooks]
 #   tools/setup/packages.sh --list [...]     prints the names and installs nothing
 #
-# --with-clang adds what only .ci/run needs, --with-site what makes the site of docs/ (44 MiB).
+# --with-clang adds what only .ci/run needs, --with-site what makes the site of docs/ (44 MiB),
+# --with-notebooks what runs docs/notebooks and has frames and figures of Python (62 MiB
+# beside Matplotlib).
 set -euo pipefail
 
 # libboost-program-options-dev brings the headers of all of Boost, Boost.Graph among them.
@@ -22,15 +24,18 @@ packages=(
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)
 site_packages=(python3-sphinx python3-myst-parser furo)
+notebook_packages=(python3-nbconvert python3-ipykernel python3-pandas python3-matplotlib)
 
 list_only=no
 for argument in "$@"; do
   case "$argument" in
     --with-clang) packages+=("${clang_packages[@]}") ;;
     --with-site) packages+=("${site_packages[@]}") ;;
+    --with-notebooks) packages+=("${notebook_packages[@]}") ;;
     --list) list_only=yes ;;
     *)
-      echo "packages.sh: expected --with-clang, --with-site or --list, found \"$argument\"" >&2
+      echo "packages.sh: expected --with-clang, --with-site, --with-notebooks or --list, found" \
+        "\"$argument\"" >&2
       exit 2
       ;;
   esac

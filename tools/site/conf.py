@@ -4,6 +4,7 @@ hosts make, and the navigation from the tables of docs/README.md. Sphinx with My
 CommonMark, as code hosts do, where the Markdown of MkDocs parses lists and their blocks otherwise.
 """
 
+import json
 import pathlib
 import re
 
@@ -19,18 +20,16 @@ html_title = "Trainyard " + re.search(
     r"project\(trainyard VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 extensions = ["myst_parser"]
 root_doc = MAP
-include_patterns = ["*.md", "docs/**.md", "benchmarks/README.md", "validation/README.md",
-                    "tools/boxing/cable/README.md"]
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}
+include_patterns = ["*.md", "docs/**.md", "docs/notebooks/*.ipynb", "benchmarks/README.md",
+                    "validation/README.md", "tools/boxing/cable/README.md"]
 # These are large and have no page; Sphinx would walk through them.
 exclude_patterns = [".*", "build", "configs", "src", "tests"]
 myst_heading_anchors = 6
 html_theme = "furo"
 highlight_language = "none"
 smartquotes = False
-# The script of Furo in Debian 12 is a module that is loaded as none, so that it does not run, and
-# its styles are dark on demand alone.
-html_js_files = [(None, {"body": "if (matchMedia('(prefers-color-scheme: dark)').matches)"
-                                 " document.body.dataset.theme = 'dark';"})]
+html_js_files = [(None, {"body": (ROOT / "tools/site/theme.js").read_text()})]
 html_show_sphinx = html_show_copyright = html_copy_source = html_use_index = False
 
 
@@ -45,13 +44,21 @@ def headings_and_links(text):
     seen = set()
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, _, rest = section.partition("\n")
-        links = [link for link in re.findall(r"\[([^]]+)\]\(([^)#:]+)\.md\)", rest)
+        links = [link for link in re.findall(r"\[([^]]+)\]\(([^)#:]+)\.(?:md|ipynb)\)", rest)
                  if link[1] not in seen and not seen.add(link[1])]
         if links:
             yield heading, links
 
 
-def add_navigation(_app, name, source):
+def as_markdown(notebook):
+    """The cells of a notebook, which is stored without what they show."""
+    return "\n\n".join(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+                       for cell in notebook["cells"] for text in ["".join(cell["source"])])
+
+
+def prepare(app, name, source):
+    if app.env.doc2path(name).endswith(".ipynb"):
+        source[0] = as_markdown(json.loads(source[0]))
     if name != MAP:
         return
     for heading, links in headings_and_links(source[0]):
@@ -62,4 +69,4 @@ def add_navigation(_app, name, source):
 def setup(app):
     app.add_lexer("console", Console)
     app.add_lexer("rooms", TextLexer)
-    app.connect("source-read", add_navigation)
+    app.connect("source-read", prepare)

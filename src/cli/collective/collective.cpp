@@ -86,7 +86,7 @@ std::vector<PlainRun> run_jobs(const Cluster& cluster, const std::vector<Collect
     const CollectiveJob& job = runs[index].job = jobs[index];
     CollectiveResult& result = runs[index].result;
     result = run_collective(cluster, job, &display.progress());
-    runs[index].volumes = tier_volumes(tiers, traffic_of(result, "collective"));
+    runs[index].volumes = tier_volumes(tiers, traffic_of(result.link_use, "collective"));
     result.link_use = {};
     log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
               algorithm_name(job), to_string(job.size), to_string(result.time), result.channels,
@@ -218,8 +218,10 @@ ShownRun show(const Cluster& cluster, CollectiveJob job, TraceRecorder& recorder
   job.trace = &recorder;
   const CollectiveResult run = run_collective(cluster, job);
   const std::string what = fmt::format("{} of {}", algorithm, to_string(job.size));
-  return {
-      .what = what, .time = run.time, .traffic = traffic_of(run, what), .complaint = run.complaint};
+  return {.what = what,
+          .time = run.time,
+          .traffic = traffic_of(run.link_use, what),
+          .complaint = run.complaint};
 }
 
 CollectiveOutcome run_plain(const CollectiveRequest& request, CollectiveInputs& inputs,
@@ -258,7 +260,8 @@ int run_collective_command(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   if (request.groups) {
     const GroupsOutcome run = run_groups(request, log);
-    write_result(request.result, with_effects(reader, document_of(run.report)), out);
+    const Document document = with_effects(reader, document_of(run.report));
+    write_result(request.result, document, out, [&] { return groups_html(document, run); });
     return run.complete ? 0 : 1;
   }
   CollectiveInputs inputs = load_collective_inputs(request, log);

@@ -4,11 +4,13 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <deque>
 #include <span>
 #include <utility>
 
 #include "cli/collective/collective_groups_nccl.h"
 #include "cli/collective/collective_inputs.h"
+#include "cli/collective/collective_traffic.h"
 #include "cli/collective/groups_file.h"
 #include "cli/common/common.h"
 #include "collectives/placement/aggregation.h"
@@ -179,11 +181,42 @@ std::optional<std::string> complaint_of(const RunOfSize& run) {
   return std::nullopt;
 }
 
-// Returns whether all runs were complete.
-bool run_plain_groups(const CollectiveRequest& request, const Cluster& cluster,
-                      const std::vector<GroupSpec>& groups,
-                      const std::vector<std::optional<Bytes>>& sizes, GroupsReport& report,
+// Puts what was recorded of a group behind what there is, under its name.
+void append_trace(const TraceRecorder& group, const std::string& name, TraceRecorder& all) {
+  std::vector<TraceTrackId> tracks;
+  for (const TraceTrack& track : group.tracks()) {
+    tracks.push_back(all.add_track(fmt::format("{}, {}", name, track.group), track.name));
+  }
+  for (const TraceSpan& span : group.spans()) {
+    all.add_span(tracks[span.track.value()], group.name(span.name), span.start, span.end,
+                 group.detail(span.detail));
+  }
+}
+
+ShownRun show(const Cluster& cluster, const std::vector<GroupSpec>& groups, Jobs jobs,
+              const std::optional<Bytes>& size, TraceRecorder& recorder) {
+  std::deque<TraceRecorder> recorders(jobs.size());
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    recorders[index].say("algorithm", std::string(to_string(jobs[index].job.algorithm)));
+    jobs[index].job.trace = &recorders[index];
+  }
+  const SharedRun run = run_together(cluster, jobs);
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    append_trace(recorders[index], groups[index].name, recorder);
+  }
+  const std::string what = size ? fmt::format("all groups at {}", to_string(*size)) : "all groups";
+  return {.what = what,
+          .time = run.ends.empty() ? SimTime() : *std::ranges::max_element(run.ends),
+          .traffic = traffic_of(run.link_use, what),
+          .complaint = run.complaint};
+}
+
+// Adds the rows of all runs, and what is shown of them.
+void run_plain_groups(const CollectiveRequest& request, const std::vector<GroupSpec>& groups,
+                      const std::vector<std::optional<Bytes>>& sizes, GroupsOutcome& outcome,
                       spdlog::logger& log) {
+  const Cluster& cluster = *outcome.cluster;
+  GroupsReport& report = outcome.report;
   std::vector<RunOfSize> runs(sizes.size());
   for (std::size_t index = 0; index < sizes.size(); ++index) {
     for (const GroupSpec& group : groups) {
@@ -193,11 +226,10 @@ bool run_plain_groups(const CollectiveRequest& request, const Cluster& cluster,
   }
   check_jobs(cluster, groups, runs.front().jobs);
   run_all(cluster, runs, request.threads);
-  bool complete = true;
   for (std::size_t index = 0; index < sizes.size(); ++index) {
     if (const auto complaint = complaint_of(runs[index])) {
       log.error("groups: {}", *complaint);
-      complete = false;
+      outcome.complete = false;
       continue;
     }
     add_rows(groups, runs[index], sizes[index], report);
@@ -213,7 +245,10 @@ bool run_plain_groups(const CollectiveRequest& request, const Cluster& cluster,
   if (request.runtime.fidelity() == Fidelity::Packet) {
     add_packet_notes(request.packet, cluster.routing, report.notes);
   }
-  return complete;
+  outcome.show = [cluster = outcome.cluster, groups, jobs = runs.back().jobs,
+                  size = sizes.back()](TraceRecorder& recorder) {
+    return show(*cluster, groups, jobs, size, recorder);
+  };
 }
 
 }  // namespace
@@ -232,7 +267,8 @@ Bytes size_of_group(const GroupSpec& group, Operation operation, Bytes size) {
 GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) {
   GroupsOutcome outcome;
   GroupsReport& report = outcome.report;
-  const Cluster cluster = load_ranks(request, report.notes, log);
+  outcome.cluster = std::make_shared<const Cluster>(load_ranks(request, report.notes, log));
+  const Cluster& cluster = *outcome.cluster;
   const std::vector<GroupSpec> groups =
       read_groups(*request.groups, static_cast<int>(cluster.gpus.size()));
   const auto sizes = sizes_of_runs(request, groups, report.notes);
@@ -245,7 +281,7 @@ GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) 
     run_nccl_groups(request, cluster, groups, sizes, report);
   } else {
     report.fidelity = to_string(request.runtime.fidelity());
-    outcome.complete = run_plain_groups(request, cluster, groups, sizes, report, log);
+    run_plain_groups(request, groups, sizes, outcome, log);
   }
   note_overlap(groups, report.notes);
   add_part_notes(cluster, request.inputs, report.notes);

@@ -4,15 +4,25 @@
 
 #include <spdlog/logger.h>
 
+#include <functional>
+#include <memory>
+
+#include "cli/collective/collective_nccl.h"
 #include "cli/collective/collective_request.h"
 #include "cli/collective/groups_file.h"
 #include "report/results/groups_report.h"
+#include "sim/trace.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 
 struct GroupsOutcome {
   GroupsReport report;
   bool complete = true;  // Whether all runs were.
+  std::shared_ptr<const Cluster> cluster = {};
+  // Runs all groups at the largest size again and records them; nothing with NCCL's event model.
+  // The request must outlive it.
+  std::function<ShownRun(TraceRecorder&)> show = {};
 };
 
 // The bytes of a group, where `size` is that of the command line: as aligned_size() has them.

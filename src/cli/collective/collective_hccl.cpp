@@ -35,21 +35,24 @@ std::string name_of(const HcclWay& way) {
                                             : fmt::format("{}+{}", inside, between);
 }
 
-std::vector<HcclRow> time_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs) {
-  const HcclMachine machine = hccl_machine(inputs.cluster);
+HcclCall call_of(const CollectiveRequest& request, Bytes size) {
+  return {.operation = request.operation,
+          .size = size,
+          .fidelity = request.runtime.fidelity(),
+          .packet = request.packet.options};
+}
+
+std::vector<HcclRow> time_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                                const HcclMachine& machine) {
   const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
   std::vector<HcclRow> rows(inputs.sizes.size());
   run_tasks(rows.size(), request.threads, "collective", [&](std::size_t index) {
     HcclRow& row = rows[index];
     row.plan = choose_hccl(machine, *request.hccl, request.operation, inputs.sizes[index]);
     row.timing = time_hccl(inputs.cluster, machine, row.plan, *request.runtime.hccl,
-                           {.operation = request.operation,
-                            .size = inputs.sizes[index],
-                            .fidelity = request.runtime.fidelity(),
-                            .packet = request.packet.options});
-    CollectiveResult carried;
-    carried.link_use = std::move(row.timing.link_use);
-    row.volumes = tier_volumes(tiers, traffic_of(carried, "collective"));
+                           call_of(request, inputs.sizes[index]));
+    row.volumes = tier_volumes(tiers, traffic_of(row.timing.link_use, "collective"));
+    row.timing.link_use = {};
   });
   return rows;
 }
@@ -71,6 +74,23 @@ void add_choice_notes(const std::vector<HcclRow>& rows, const std::vector<Bytes>
   }
 }
 
+ShownRun show(const CollectiveRequest& request, const CollectiveInputs& inputs,
+              const HcclMachine& machine, const HcclPlan& plan, TraceRecorder& recorder) {
+  const Bytes size = inputs.sizes.back();
+  recorder.say("algorithm", name_of(plan.way));
+  HcclCall call = call_of(request, size);
+  call.trace = &recorder;
+  const HcclTiming timing = time_hccl(inputs.cluster, machine, plan, *request.runtime.hccl, call);
+  const std::string what = fmt::format("{} of {}", name_of(plan.way), to_string(size));
+  return {.what = what,
+          .time = timing.time,
+          .traffic = traffic_of(timing.link_use, what),
+          .note = fmt::format(
+              "Its tasks, without the call itself{}.",
+              plan.loops > 1 ? fmt::format("; of {} loops the first is drawn", plan.loops) : ""),
+          .complaint = timing.complaint};
+}
+
 }  // namespace
 
 CollectiveOutcome run_hccl(const CollectiveRequest& request, CollectiveInputs& inputs,
@@ -84,7 +104,8 @@ CollectiveOutcome run_hccl(const CollectiveRequest& request, CollectiveInputs& i
   run.report.notes.push_back(
       "hccl runtime: HCCL of July 2025 called operator by operator from the host, with what its "
       "tasks cost in configs/hccl/profile.yaml; no measured table has fitted any of it");
-  const std::vector<HcclRow> rows = time_sizes(request, inputs);
+  const HcclMachine machine = hccl_machine(inputs.cluster);
+  const std::vector<HcclRow> rows = time_sizes(request, inputs, machine);
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const HcclRow& timed = rows[index];
     if (timed.timing.complaint) {
@@ -109,6 +130,9 @@ CollectiveOutcome run_hccl(const CollectiveRequest& request, CollectiveInputs& i
     add_packet_notes(request.packet, inputs.cluster.routing, run.report.notes);
   }
   add_part_notes(inputs.cluster, request.inputs, run.report.notes);
+  run.show = [&request, &inputs, machine, plan = rows.back().plan](TraceRecorder& recorder) {
+    return show(request, inputs, machine, plan, recorder);
+  };
   return run;
 }
 

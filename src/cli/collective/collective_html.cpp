@@ -50,7 +50,8 @@ std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
                                   bus_bandwidth(row, row.interval->low));
     }
     curve(several                     ? way
-          : report.runtime != "plain" ? "NCCL's choice"
+          : report.runtime == "nccl"  ? "NCCL's choice"
+          : report.runtime != "plain" ? "choice of " + report.runtime
                                       : way)
         .points.push_back(std::move(point));
     if (row.measured && row.measured->time > SimTime()) {
@@ -88,11 +89,17 @@ HtmlReport collective_html(const Document& document, const CollectiveReport& rep
                            const std::function<ShownRun(TraceRecorder&)>& show) {
   HtmlReport html = html_page(document);
   html.curves = curves_of(report);
-  if (show) {
-    add_run(cluster, show, html);
+  add_run(cluster, show, html);
+  return html;
+}
+
+HtmlReport groups_html(const Document& document, const GroupsOutcome& outcome) {
+  HtmlReport html = html_page(document);
+  if (outcome.show) {
+    add_run(*outcome.cluster, outcome.show, html);
   } else {
-    html.timeline.note = fmt::format("None: runs of {} are not recorded.", report.runtime);
-    html.links.note = fmt::format("None: runs of {} are not drawn on links.", report.runtime);
+    html.timeline.note = "None: groups of the event model of NCCL are not recorded together.";
+    html.links.note = "None: groups of the event model of NCCL are not drawn on links.";
   }
   return html;
 }

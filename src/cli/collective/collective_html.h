@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "cli/collective/collective_groups.h"
 #include "cli/collective/collective_nccl.h"
 #include "report/formats/document.h"
 #include "report/html/html_report.h"
@@ -13,9 +14,10 @@
 
 namespace trainyard {
 
-// Timeline and links are those of `show` (CollectiveOutcome); without it there is neither.
+// Timeline and links are those of `show` (CollectiveOutcome).
 [[nodiscard]] HtmlReport collective_html(const Document& document, const CollectiveReport& report,
                                          const Cluster& cluster,
                                          const std::function<ShownRun(TraceRecorder&)>& show);
+[[nodiscard]] HtmlReport groups_html(const Document& document, const GroupsOutcome& outcome);
 
 }  // namespace trainyard

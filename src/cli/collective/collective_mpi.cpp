@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -66,25 +67,39 @@ SimTime staging_of(const MpiCall& call, const HostRates& rates) {
          rates.copy_to_gpu(gets_block ? block : call.size);
 }
 
-void time_runs(const CollectiveRequest& request, const CollectiveInputs& inputs,
-               std::vector<MpiRun>& runs) {
-  const std::vector<NodeId> nodes = mpi_nodes(inputs.cluster, request.runtime.hosts);
-  std::optional<HostRates> copies;
+MpiTiming time_run(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                   const std::vector<NodeId>& nodes, const MpiRun& run, TraceRecorder* trace) {
+  MpiTiming timing =
+      time_mpi(inputs.cluster, nodes, run.name, run.call, request.mpi->rules, request.mpi->profile,
+               request.runtime.fidelity(), request.packet.options, trace);
   if (request.mpi->stages) {
-    copies = host_rates(inputs.cluster);
+    timing.time += staging_of(run.call, host_rates(inputs.cluster));
   }
+  return timing;
+}
+
+void time_runs(const CollectiveRequest& request, const CollectiveInputs& inputs,
+               const std::vector<NodeId>& nodes, std::vector<MpiRun>& runs) {
   const LinkResources tiers(inputs.cluster.topology, inputs.cluster.routing.fabric);
   run_tasks(runs.size(), request.threads, "collective", [&](std::size_t index) {
     MpiRun& run = runs[index];
-    run.timing = time_mpi(inputs.cluster, nodes, run.name, run.call, request.mpi->rules,
-                          request.mpi->profile, request.runtime.fidelity(), request.packet.options);
-    if (copies) {
-      run.timing.time += staging_of(run.call, *copies);
-    }
-    CollectiveResult carried;
-    carried.link_use = std::move(run.timing.link_use);
-    run.volumes = tier_volumes(tiers, traffic_of(carried, "collective"));
+    run.timing = time_run(request, inputs, nodes, run, nullptr);
+    run.volumes = tier_volumes(tiers, traffic_of(run.timing.link_use, "collective"));
+    run.timing.link_use = {};
   });
+}
+
+ShownRun show(const CollectiveRequest& request, const CollectiveInputs& inputs,
+              const std::vector<NodeId>& nodes, const MpiRun& run, TraceRecorder& recorder) {
+  recorder.say("algorithm", run.wanted);
+  const MpiTiming timing = time_run(request, inputs, nodes, run, &recorder);
+  const std::string what = fmt::format("{} of {}", run.wanted, to_string(run.call.size));
+  return {.what = what,
+          .time = timing.time,
+          .traffic = traffic_of(timing.link_use, what),
+          .note = request.mpi->stages ? "A track is the CPU of a rank, without the copies of GPUs."
+                                      : "A track is the CPU of a rank.",
+          .complaint = timing.complaint};
 }
 
 // A note for each name that stands for another one, with the sizes where it does.
@@ -142,7 +157,8 @@ CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& in
         "tensors of GPUs: each time begins with a copy to host memory and ends with one back");
   }
   std::vector<MpiRun> runs = runs_of(request, inputs);
-  time_runs(request, inputs, runs);
+  const std::vector<NodeId> nodes = mpi_nodes(inputs.cluster, request.runtime.hosts);
+  time_runs(request, inputs, nodes, runs);
   for (const MpiRun& timed : runs) {
     if (timed.timing.complaint) {
       log.error("{} of {}: {}", to_string(request.operation), to_string(timed.call.size),
@@ -165,6 +181,11 @@ CollectiveOutcome run_mpi(const CollectiveRequest& request, CollectiveInputs& in
     add_packet_notes(request.packet, inputs.cluster.routing, run.report.notes);
   }
   add_part_notes(inputs.cluster, request.inputs, run.report.notes);
+  const auto first = std::ranges::find(runs, runs.back().call.size,
+                                       [](const MpiRun& one) { return one.call.size; });
+  run.show = [&request, &inputs, nodes, shown = *first](TraceRecorder& recorder) {
+    return show(request, inputs, nodes, shown, recorder);
+  };
   return run;
 }
 

@@ -30,8 +30,8 @@ struct ShownRun {
 struct CollectiveOutcome {
   CollectiveReport report;  // Without the runs that never were complete.
   bool complete = true;     // There are none of these.
-  // Runs the first way at the largest size again and records it; nothing where the runtime records
-  // none. What the outcome was made from must outlive it.
+  // Runs the first way at the largest size again and records it. What the outcome was made from
+  // must outlive it.
   std::function<ShownRun(TraceRecorder&)> show = {};
 };
 

@@ -10,9 +10,9 @@
 
 namespace trainyard {
 
-std::vector<LinkTraffic> traffic_of(const CollectiveResult& run, const std::string& purpose) {
+std::vector<LinkTraffic> traffic_of(std::span<const LinkUse> uses, const std::string& purpose) {
   std::vector<LinkTraffic> traffic;
-  for (const LinkUse& use : run.link_use) {
+  for (const LinkUse& use : uses) {
     traffic.push_back({.link = use.link, .parts = {{.purpose = purpose, .bytes = use.bytes}}});
   }
   return traffic;

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 
 namespace trainyard {
 
-[[nodiscard]] std::vector<LinkTraffic> traffic_of(const CollectiveResult& run,
+[[nodiscard]] std::vector<LinkTraffic> traffic_of(std::span<const LinkUse> uses,
                                                   const std::string& purpose);
 
 // The traffic of calls of NCCL: what the channels carry by their own ways, with the flags of LL and

@@ -13,7 +13,10 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/html_output.h"
 #include "cli/common/options.h"
+#include "report/formats/document.h"
+#include "report/formats/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 #include "topology/cluster/cluster.h"
@@ -39,15 +42,14 @@ Examples:
 // The folders of configs whose files are checked, which name the kinds of these.
 constexpr std::array<std::string_view, 3> kKinds{"clusters", "hardware", "servers"};
 
-// Counts what it prints.
 class Findings {
  public:
-  explicit Findings(std::ostream& out) : out_(out) {}
-
   void add(std::string_view place, Severity severity, std::string_view code,
            std::string_view message) {
-    out_ << fmt::format("{}: {}: {}: {}\n", escaped(place), to_string(severity), code,
-                        escaped(message));
+    text_ += fmt::format("{}: {}: {}: {}\n", escaped(place), to_string(severity), code,
+                         escaped(message));
+    table_.add_row({Cell::of(escaped(place)), Cell::of(to_string(severity)), Cell::of(code),
+                    Cell::of(escaped(message))});
     ++counts_.at(static_cast<std::size_t>(severity));
   }
   // A mistake with its place in front, "FILE:LINE:COLUMN: MESSAGE", or without.
@@ -65,9 +67,33 @@ class Findings {
   [[nodiscard]] int count(Severity severity) const {
     return counts_.at(static_cast<std::size_t>(severity));
   }
+  // A line for each, and the counts.
+  [[nodiscard]] std::string text(int files) const {
+    return text_ + fmt::format("{} checked: {}, {}, {}\n", counted(files, "file"),
+                               counted(count(Severity::Error), "error"),
+                               counted(count(Severity::Warning), "warning"),
+                               counted(count(Severity::Note), "note"));
+  }
+  [[nodiscard]] Document document(int files) const {
+    Document document{.title = "Check", .subtitle = counted(files, "file")};
+    document.add_table("", table_, Shown::All, "findings");
+    const auto add = [&](std::string key, std::string label, int value) {
+      document.add(Figure{.key = std::move(key),
+                          .cell = Cell::count(value),
+                          .label = std::move(label),
+                          .shown = Shown::Json | Shown::Page});
+    };
+    add("files", "files", files);
+    add("errors", "errors", count(Severity::Error));
+    add("warnings", "warnings", count(Severity::Warning));
+    add("notes_found", "notes", count(Severity::Note));
+    return document;
+  }
 
  private:
-  std::ostream& out_;
+  std::string text_;
+  Table table_{{column("place", "place", Align::Left), column("severity", "severity", Align::Left),
+                column("code", "code", Align::Left), column("message", "message", Align::Left)}};
   std::array<int, 3> counts_ = {};
 };
 
@@ -159,6 +185,7 @@ std::vector<std::filesystem::path> shipped_files() {
 }
 
 int run_check(const OptionReader& reader, std::ostream& out) {
+  const ResultTarget target = result_target(reader);
   const ClusterOverrides overrides = cluster_overrides(reader);
   const std::vector<std::string> named = reader.texts("file");
   std::vector<std::filesystem::path> files;
@@ -173,14 +200,19 @@ int run_check(const OptionReader& reader, std::ostream& out) {
     require_readable(file);
   }
   const Catalogue& catalogue = load_default_catalogue();
-  Findings findings(out);
+  Findings findings;
   for (const std::filesystem::path& file : files) {
     check_file(file, catalogue, overrides, findings);
   }
-  out << fmt::format("{} checked: {}, {}, {}\n", counted(static_cast<int>(files.size()), "file"),
-                     counted(findings.count(Severity::Error), "error"),
-                     counted(findings.count(Severity::Warning), "warning"),
-                     counted(findings.count(Severity::Note), "note"));
+  const int count = static_cast<int>(files.size());
+  const Document document = findings.document(count);
+  if (target.report) {
+    write_html(*target.report, html_page(document));
+  }
+  keep_result(target.kept, document);
+  write_output(
+      target.output,
+      target.format == Format::Table ? findings.text(count) : render(document, target.format), out);
   const bool failed = findings.count(Severity::Error) > 0 ||
                       (reader.given("strict") && findings.count(Severity::Warning) > 0);
   return failed ? 1 : 0;
@@ -197,7 +229,7 @@ Command check_command() {
                          .traits = {.repeats = true, .role = Role::Input, .names = "clusters"}}},
           .options = joined({Options{{"all", "", "all of configs, beside the files that are named"},
                                      {"strict", "", "warnings are failures"}},
-                             override_options()}),
+                             override_options(), without("effects", output_options())}),
           .example = kCheckExample,
           .run = run_check};
 }

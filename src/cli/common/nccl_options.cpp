@@ -154,8 +154,10 @@ Options nccl_run_options() {
   variables.front().traits.needs = "runtime=nccl|rccl|hccl";
   return with_needs(
       "runtime=nccl|rccl",
-      joined({Options{{"proto", "LIST",
-                       "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,simple"}},
+      joined({Options{{"proto",
+                       "LIST",
+                       "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,simple",
+                       {.names = "protocols"}}},
               variables,
               Options{{"gpus-per-process", "N", "nccl: GPUs that one process drives (default 1)"},
                       {"cuda-graph", "", "nccl: calls are replayed from CUDA graphs"},

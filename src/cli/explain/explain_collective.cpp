@@ -105,7 +105,7 @@ class ChosenCalls {
 
 // At the largest size, by a plain run.
 std::vector<LinkTraffic> plain_traffic(const Cluster& cluster, const CollectiveJob& job) {
-  return traffic_of(run_collective(cluster, job),
+  return traffic_of(run_collective(cluster, job).link_use,
                     fmt::format("{} {}", to_string(job.operation), algorithm_name(job)));
 }
 

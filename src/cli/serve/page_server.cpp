@@ -18,6 +18,7 @@
 #include "cli/serve/run_request.h"
 #include "cli/serve/serve_page.h"
 #include "cli/serve/served_options.h"
+#include "cli/serve/setup_file.h"
 #include "cli/serve/work_folder.h"
 #include "report/formats/json.h"
 #include "sim/config_error.h"
@@ -183,6 +184,11 @@ void PageServer::State::answer_run(const Request& request, Response& response) {
   try {
     asked = read_run_request(request.body);
     static_cast<void>(files());  // Refuses a link out of the folder.
+    if (asked.form == RunForm::Cluster || asked.form == RunForm::Workload) {
+      const std::string text = setup_file(asked, options.folder.value_or(""));
+      response.set_content(dumped({{"output", text}}) + "\n", "application/json");
+      return;
+    }
   } catch (const ConfigError& error) {
     refuse(response, 400, error.what());
     return;

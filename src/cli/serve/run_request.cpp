@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/commands.h"
-#include "cli/common/options.h"
 #include "cli/serve/work_folder.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -20,7 +19,7 @@ namespace {
 // the user, fit, or write.
 constexpr std::array<std::string_view, 6> kServed{"step",    "collective", "search",
                                                   "traffic", "cost",       "explain"};
-constexpr std::array<std::string_view, 3> kForms{"json", "csv", "report"};
+constexpr std::array<std::string_view, 5> kForms{"json", "csv", "report", "cluster", "workload"};
 constexpr std::size_t kMostWords = 200;
 
 std::vector<std::string> names_of(const std::vector<Command>& commands) {
@@ -83,6 +82,9 @@ std::vector<std::string> RunRequest::arguments(const std::filesystem::path& repo
     case RunForm::Report:
       all.insert(all.end(), {"--report", report.string()});
       break;
+    case RunForm::Cluster:
+    case RunForm::Workload:
+      break;
   }
   if (has_log_level) {
     all.insert(all.end(), {"--log-level", "info"});
@@ -110,6 +112,11 @@ bool is_served(const Option& option) {
   return option.traits.role != Role::Result;
 }
 
+std::pair<Command, OptionReader> options_of(const RunRequest& request) {
+  const auto [command, named] = command_of(request.words);
+  return {command, parse_options(command, std::span(request.words).subspan(named))};
+}
+
 RunRequest read_run_request(std::string_view body) {
   const nlohmann::json json = parsed(body);
   RunRequest request;
@@ -126,11 +133,10 @@ RunRequest read_run_request(std::string_view body) {
                                                    : "json";
   const auto found = std::ranges::find(kForms, form);
   if (found == kForms.end()) {
-    fail_value("form", "json, csv or report", form);
+    fail_value("form", "json, csv, report, cluster or workload", form);
   }
   request.form = static_cast<RunForm>(found - kForms.begin());
-  const auto [command, named] = command_of(request.words);
-  const OptionReader reader = parse_options(command, std::span(request.words).subspan(named));
+  const auto [command, reader] = options_of(request);
   check_options(command, reader);
   request.has_log_level = command.find("log-level") != nullptr && !reader.given("log-level");
   return request;

@@ -7,14 +7,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/common/option_table.h"
+#include "cli/common/options.h"
 
 namespace trainyard {
 
-// A run writes its figures, its first table, or the page of --report.
-enum class RunForm { Json, Csv, Report };
+// A run writes its figures, its first table, or the page of --report. The others are no runs: the
+// cluster and the workload as files (setup_file.h).
+enum class RunForm { Json, Csv, Report, Cluster, Workload };
 
 struct RunRequest {
   std::vector<std::string> words = {};  // "step", "--cluster", "dgx-h100".
@@ -32,7 +35,11 @@ struct RunRequest {
 // Whether a page may give that option: it is neither where results go nor their form.
 [[nodiscard]] bool is_served(const Option& option);
 
-// Reads {"words": [...], "form": "json|csv|report"}; the form may be left out. Throws ConfigError.
+// Reads {"words": [...], "form": "json|csv|report|cluster|workload"}; the form may be left out.
+// Throws ConfigError.
 [[nodiscard]] RunRequest read_run_request(std::string_view body);
+
+// The command of a request and its options. Throws ConfigError.
+[[nodiscard]] std::pair<Command, OptionReader> options_of(const RunRequest& request);
 
 }  // namespace trainyard

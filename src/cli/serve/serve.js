@@ -7,9 +7,11 @@
   const kStart = "step --cluster dgx-h100 --nodes 4 --workload llama-3-8b --costs";
   const by = (id) => document.getElementById(id);
   const results = new Map();  // By command line: {text} or {error}.
+  const reports = new Map();  // Of drawings of links, the same.
   const sides = {};  // `a` and, when two are compared, `b`: {model, line, run, elements}.
   let tables = null;
   let side = "a";
+  let hasLinks = false;  // Whether links are drawn.
 
   function headers() {
     const token = sessionStorage.getItem("token");
@@ -67,6 +69,13 @@
     if (!last.error) { download(name, type, last.output); }
   }
 
+  async function exportSetup(one, form) {
+    const name = form + ".yaml";
+    const last = await ask({ words: modelWords(tables, one.model), form }, undefined, () => {});
+    say(one, last.error || name + " is made.", Boolean(last.error));
+    if (!last.error) { download(name, "text/yaml", last.output); }
+  }
+
   // A sweep file of one point, whose texts are JSON, which YAML has in it.
   function sweepText(one) {
     const text = JSON.stringify;
@@ -105,19 +114,27 @@
     const command = () => commandOf(tables, one.model);
     one.report = button("Report", () => exportAs(one, "report", "report.html", "text/html"),
       name + "-report");
-    one.sweep = button("YAML", () => download("sweep.yaml", "text/yaml", sweepText(one)),
+    one.workload = button("Workload file", () => exportSetup(one, "workload"), name + "-workload");
+    one.links = button("Links", () => {
+      hasLinks = !hasLinks;
+      Object.values(sides).forEach((each) => { setAddress(); drawLinks(each); });
+    }, name + "-links");
+    one.drawn = element("div", { id: name + "-drawn" });
+    one.sweep = button("Sweep file", () => download("sweep.yaml", "text/yaml", sweepText(one)),
       name + "-yaml");
     one.refresh = () => {
-      one.report.hidden = !command().reports;
+      one.report.hidden = one.links.hidden = !command().reports;
+      one.workload.hidden = !command().options.some((row) => row.name === "workload");
       one.sweep.hidden = !command().swept;
     };
     by(name).replaceChildren(element("h2", { textContent: "Set-up " + name.toUpperCase() }),
       one.line, element("div", { className: "tools" },
         button("Copy command", () => copy(one, one.line.textContent, "The command line")),
-        button("Copy link", () => copy(one, location.href, "The link")), one.report, one.sweep,
+        button("Copy link", () => copy(one, location.href, "The link")), one.links, one.report,
         button("CSV", () => exportAs(one, "csv", "result.csv", "text/csv"), name + "-csv"),
-        one.cancel),
-      one.status, one.shown);
+        button("Cluster file", () => exportSetup(one, "cluster"), name + "-cluster"),
+        one.workload, one.sweep, one.cancel),
+      one.status, one.drawn, one.shown);
   }
 
   function showDifferences() {
@@ -127,6 +144,28 @@
     if (isThere) { by("differences-table").replaceChildren(...differencesOf(a, b)); }
   }
 
+  // The links of a side, which its report has, if they are wanted and it has a result.
+  async function drawLinks(one) {
+    one.links.setAttribute("aria-pressed", String(hasLinks));
+    one.drawn.replaceChildren();
+    if (!hasLinks || !one.result || !commandOf(tables, one.model).reports) { return; }
+    const line = one.line.textContent;
+    if (!reports.has(line)) {
+      one.drawn.textContent = "Draws links.";
+      const words = modelWords(tables, one.model);
+      const last = await ask({ words, form: "report" }, undefined, () => {});
+      reports.set(line, last.error ? { error: last.error } : linksOf(last.output));
+    }
+    if (line !== one.line.textContent || !hasLinks) { return; }
+    one.drawn.replaceChildren();
+    const links = reports.get(line);
+    if (links.error) {
+      one.drawn.append(element("p", { className: "bad", textContent: links.error }));
+    } else {
+      showLinks(one.drawn, links);
+    }
+  }
+
   function showSide(one, outcome) {
     one.shown.replaceChildren();
     one.result = outcome.error ? null : JSON.parse(outcome.output);
@@ -134,6 +173,7 @@
     say(one, outcome.error || "Took " + outcome.seconds.toFixed(2) + " s.", outcome.error);
     document.body.dataset.shown = String(+(document.body.dataset.shown || 0) + 1);
     showDifferences();
+    drawLinks(one);
   }
 
   async function runSide(one) {
@@ -165,14 +205,19 @@
     }
   }
 
-  function changed(one) {
-    one.line.textContent = "trainyard " + lineOf(modelWords(tables, one.model));
-    one.refresh();
+  function setAddress() {
     const lines = new URLSearchParams();
     Object.entries(sides).forEach(([name, each]) => {
       lines.set(name, lineOf(modelWords(tables, each.model)));
     });
+    if (hasLinks) { lines.set("show", "links"); }
     history.replaceState(null, "", "#" + lines);
+  }
+
+  function changed(one) {
+    one.line.textContent = "trainyard " + lineOf(modelWords(tables, one.model));
+    one.refresh();
+    setAddress();
     say(one, "Changed.");
     clearTimeout(one.timer);
     one.timer = setTimeout(() => runSide(one), kDelay);
@@ -206,6 +251,7 @@
 
   function fromAddress() {
     const lines = new URLSearchParams(location.hash.slice(1));
+    hasLinks = lines.get("show") === "links";
     const models = { a: wordsModel(tables, wordsOf(lines.get("a") || kStart)) };
     if (lines.get("b")) { models.b = wordsModel(tables, wordsOf(lines.get("b"))); }
     show(models);

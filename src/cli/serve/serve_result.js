@@ -125,36 +125,36 @@ function rowsTable(rows) {
     isNumber: typeof row[key] === "number" }))));
 }
 
+function svgElement(name, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+  made.textContent = text || "";
+  return made;
+}
+
 // Bus bandwidth over size, with logarithms of sizes.
 function chartOf(rows) {
   const points = rows.filter((row) => row.size_bytes > 0 && row.busbw_gb_per_s > 0)
     .map((row) => [Math.log2(row.size_bytes), row.busbw_gb_per_s, row.size_bytes]);
   if (points.length < 2) { return null; }
-  const space = "http://www.w3.org/2000/svg";
-  const made = (name, attributes, text) => {
-    const one = document.createElementNS(space, name);
-    Object.entries(attributes).forEach(([key, value]) => one.setAttribute(key, value));
-    one.textContent = text || "";
-    return one;
-  };
   const left = 60, right = 620, top = 24, bottom = 220;
   const [first, last] = [points[0][0], points[points.length - 1][0]];
   const most = Math.max(...points.map((point) => point[1]));
   const x = (point) => left + (right - left) * (point[0] - first) / Math.max(1e-9, last - first);
   const y = (value) => bottom - (bottom - top) * value / most;
-  const svg = made("svg", { class: "chart", viewBox: "0 0 640 260", role: "img",
+  const svg = svgElement("svg", { class: "chart", viewBox: "0 0 640 260", role: "img",
     "aria-label": "Bus bandwidth by size; the table has the same figures" });
   [0, 0.5, 1].forEach((share) => {
-    svg.append(made("line", { x1: left, x2: right, y1: y(share * most), y2: y(share * most) }),
-      made("text", { x: left - 6, y: y(share * most) + 4, "text-anchor": "end" },
+    svg.append(svgElement("line", { x1: left, x2: right, y1: y(share * most), y2: y(share * most) }),
+      svgElement("text", { x: left - 6, y: y(share * most) + 4, "text-anchor": "end" },
         numberText(+(share * most).toPrecision(3))));
   });
-  svg.append(made("text", { x: left, y: 14 }, "bus bandwidth in GB/s"),
-    made("path", { d: "M" + points.map((p) => x(p) + "," + y(p[1])).join("L") }));
+  svg.append(svgElement("text", { x: left, y: 14 }, "bus bandwidth in GB/s"),
+    svgElement("path", { d: "M" + points.map((p) => x(p) + "," + y(p[1])).join("L") }));
   points.forEach((point, index) => {
-    svg.append(made("circle", { cx: x(point), cy: y(point[1]), r: 3 }));
+    svg.append(svgElement("circle", { cx: x(point), cy: y(point[1]), r: 3 }));
     if (index % Math.ceil(points.length / 6) === 0) {
-      svg.append(made("text", { x: x(point), y: bottom + 18, "text-anchor": "middle" },
+      svg.append(svgElement("text", { x: x(point), y: bottom + 18, "text-anchor": "middle" },
         valueText("size_bytes", point[2])));
     }
   });

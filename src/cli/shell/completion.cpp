@@ -106,9 +106,15 @@ std::vector<NextWord> values_for(const Command& command, const Typed& typed, con
       found.push_back({.text = std::move(choice)});
     }
   }
-  for (NextWord& each : named_values(command, row.traits.names, word)) {
-    each.text += row.value.find('@') != std::string_view::npos ? "@" : "";
-    found.push_back(std::move(each));
+  // Of a list the last item is completed, to those that are not in it yet.
+  const std::size_t begun = row.value == "LIST" ? word.rfind(',') + 1 : 0;
+  const std::vector<std::string> items = split_list(word.substr(0, begun));
+  for (NextWord& each : named_values(command, row.traits.names, word.substr(begun))) {
+    if (std::ranges::find(items, each.text) == items.end()) {
+      each.text = fmt::format("{}{}{}", word.substr(0, begun), each.text,
+                              row.value.find('@') != std::string_view::npos ? "@" : "");
+      found.push_back(std::move(each));
+    }
   }
   return found;
 }

@@ -9,9 +9,11 @@
 #include "cli/common/common.h"
 #include "cli/common/options.h"
 #include "cli/shell/key_paths.h"
+#include "collectives/algorithms/algorithms.h"
 #include "hw/parts/catalogue.h"
 #include "nccl/types/variables.h"
 #include "network/traffic/traffic_spec.h"
+#include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/workload/workload.h"
 #include "sim/fields.h"
 #include "sim/yaml_names.h"
@@ -103,6 +105,16 @@ std::vector<NextWord> list_of(const Command& command, std::string_view list,
   if (list == "nccl-variables") {
     for (const std::string_view name : nccl::modelled_variables()) {
       found.push_back({.text = std::string(name) + "="});
+    }
+  } else if (list == "algorithms") {
+    for (const Algorithm algorithm : kAlgorithms) {
+      found.push_back({.text = std::string(to_string(algorithm))});
+    }
+  } else if (list == "protocols") {
+    found = {{.text = "ll"}, {.text = "ll128"}, {.text = "simple"}};
+  } else if (list == "schedules") {
+    for (const std::string_view name : pipeline_schedule_names()) {
+      found.push_back({.text = std::string(name)});
     }
   } else if (list == "part-kinds") {
     for (const PartKind& kind : kPartKinds) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "collectives/run/executor.h"
 #include "network/engines/make_network.h"
@@ -88,12 +89,12 @@ struct LoopTiming {
 };
 
 LoopTiming run_loop(const Cluster& cluster, const Schedule& schedule, const HcclProfile& profile,
-                    const HcclCall& call, Bytes size) {
+                    const HcclCall& call, Bytes size, TraceRecorder* trace) {
   Routing routing(cluster.topology, cluster.routing);
   Simulator simulator;
   const auto network = make_network(call.fidelity, simulator, routing, call.packet);
   TaskNetwork tasks(simulator, *network, cluster.topology, profile);
-  Executor executor(simulator, tasks, schedule, cluster.gpus, size);
+  Executor executor(simulator, tasks, schedule, cluster.gpus, size, trace);
   executor.start();
   simulator.run();
   LoopTiming timing{.time = {},
@@ -133,6 +134,7 @@ HcclTiming time_hccl(const Cluster& cluster, const HcclMachine& machine, const H
   HcclTiming timing{.time = profile.call + transfer_time(plan.copied, profile.memory)};
   const auto schedule = hccl_schedule(call.operation, machine.shape, plan.way);
   std::map<LinkId, Bytes> carried;
+  TraceRecorder* trace = call.trace;
   const Bytes rest = call.size - plan.loop * (plan.loops - 1);
   const int equal = rest == plan.loop ? plan.loops : plan.loops - 1;
   for (const auto& [size, times] :
@@ -140,7 +142,8 @@ HcclTiming time_hccl(const Cluster& cluster, const HcclMachine& machine, const H
     if (times == 0) {
       continue;
     }
-    const LoopTiming loop = run_loop(cluster, *schedule, profile, call, size);
+    const LoopTiming loop =
+        run_loop(cluster, *schedule, profile, call, size, std::exchange(trace, nullptr));
     timing.complaint = loop.complaint ? loop.complaint : timing.complaint;
     timing.time += loop.time * times;
     timing.messages += loop.stats.messages * static_cast<std::uint64_t>(times);

@@ -18,6 +18,7 @@
 #include "collectives/hccl/hccl_profile.h"
 #include "network/contract/network.h"
 #include "network/packet/packet_options.h"
+#include "sim/trace.h"
 
 namespace trainyard {
 
@@ -26,6 +27,7 @@ struct HcclCall {
   Bytes size;  // In the sense of nccl-tests; see aligned_size (collectives/run/run.h).
   Fidelity fidelity = Fidelity::Flow;
   PacketOptions packet = roce_options();
+  TraceRecorder* trace = nullptr;  // Of the first loop, from the start of its tasks.
 };
 
 struct HcclTiming {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/mpi/mpi_executor.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -16,7 +18,8 @@ constexpr std::uint64_t kKinds = 16;  // At least those of Wake.
 
 MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology& topology,
                          const Schedule& schedule, std::span<const NodeId> nodes,
-                         const MpiProfile& profile, Bytes size, std::uint32_t under_way)
+                         const MpiProfile& profile, Bytes size, std::uint32_t under_way,
+                         TraceRecorder* trace)
     : EventHandler(simulator),
       simulator_(simulator),
       network_(network),
@@ -24,8 +27,12 @@ MpiExecutor::MpiExecutor(Simulator& simulator, Network& network, const Topology&
       profile_(profile),
       under_way_(under_way),
       chunking_(schedule.shape(), size),
-      ranks_(nodes.size()) {
+      ranks_(nodes.size()),
+      trace_(trace) {
   CHECK(schedule.shape().lanes == nodes.size(), "a lane for each rank");
+  for (std::size_t rank = 0; trace_ != nullptr && rank < nodes.size(); ++rank) {
+    tracks_.push_back(trace_->add_track(fmt::format("rank {}", rank), "CPU"));
+  }
   std::map<std::pair<std::uint32_t, std::uint32_t>, ConnectionId> connections;
   const auto connect = [&](std::uint32_t from, std::uint32_t to) {
     const auto [entry, fresh] = connections.try_emplace({from, to});
@@ -68,7 +75,12 @@ void MpiExecutor::start(const MpiCopies& copies) {
                       : copies.sent == MpiCopies::Sent::Block
                           ? caches_->copy(rank, {rank * own, own})
                           : Bytes();
-    wake(writing(copies.bytes, had, profile_.copy), Wake::Run, rank);
+    const SimTime copied = writing(copies.bytes, had, profile_.copy);
+    if (trace_ != nullptr && copied > SimTime()) {
+      trace_->add_span(tracks_[rank], "copy its own", SimTime(), copied,
+                       {.category = "copy its own", .bytes = copies.bytes});
+    }
+    wake(copied, Wake::Run, rank);
   }
 }
 
@@ -88,9 +100,16 @@ void MpiExecutor::hand_over(ConnectionId connection, Bytes size, Wake what, std:
   network_.send(connection, size, *this, index * kKinds + static_cast<std::uint64_t>(what));
 }
 
-SimTime MpiExecutor::occupy(std::uint32_t rank, SimTime busy) {
+SimTime MpiExecutor::occupy(std::uint32_t rank, SimTime busy, std::string_view what,
+                            const Link& link, Bytes size) {
   SimTime& free = ranks_[rank].free;
-  free = std::max(free, simulator_.now()) + busy;
+  const SimTime start = std::max(free, simulator_.now());
+  free = start + busy;
+  if (trace_ != nullptr && busy > SimTime()) {
+    const std::uint32_t other = link.source == rank ? link.target : link.source;
+    trace_->add_span(tracks_[rank], fmt::format("{} rank {}", what, other), start, free,
+                     {.category = std::string(what), .bytes = size});
+  }
   return free;
 }
 
@@ -143,9 +162,10 @@ void MpiExecutor::on_event(std::uint64_t token) {
     case Wake::Answer:
       return answer(index);
     case Wake::Ask:
-      return wake(occupy(link.source, profile_.tcp.send), Wake::Send, index);
+      return wake(occupy(link.source, profile_.tcp.send, "go on with", link), Wake::Send, index);
     case Wake::Send:
-      link.copied = occupy(link.source, transfer_time(link.asked, profile_.tcp.copy));
+      link.copied = occupy(link.source, transfer_time(link.asked, profile_.tcp.copy), "copy for",
+                           link, link.asked);
       return hand_over(link.there, link.asked, Wake::Bring, index);
     case Wake::Bring:
       if (profile_.tcp.post) {
@@ -221,7 +241,7 @@ bool MpiExecutor::send(std::uint32_t rank, const Step& step) {
     link.written.push_back(caches_->read(rank, step.chunks));
   }
   link.leaving.push_back(size);
-  wake(occupy(rank, busy), Wake::Launch, step.connection);
+  wake(occupy(rank, busy, "send to", link, size), Wake::Launch, step.connection);
   return true;
 }
 
@@ -266,7 +286,7 @@ void MpiExecutor::expect(std::uint32_t rank) {
 
 void MpiExecutor::ask(Link& link, std::uint32_t index) {
   link.stage = Stage::Asked;
-  wake(occupy(link.target, profile_.tcp.receive), Wake::Answer, index);
+  wake(occupy(link.target, profile_.tcp.receive, "answer", link), Wake::Answer, index);
 }
 
 void MpiExecutor::answer(std::uint32_t index) {
@@ -312,7 +332,8 @@ void MpiExecutor::post(std::uint32_t rank) {
     const Step step = schedule_.step(LaneId(rank), self.posting);
     if (step.kind != StepKind::Send) {
       ++self.posts;
-      wake(occupy(rank, *profile_.tcp.post), Wake::Post, step.connection);
+      wake(occupy(rank, *profile_.tcp.post, "post for", links_[step.connection]), Wake::Post,
+           step.connection);
     }
   }
 }
@@ -326,7 +347,8 @@ void MpiExecutor::match(std::uint32_t index) {
   --link.posted;
   const Bytes size = link.leaving.front();
   link.leaving.erase(link.leaving.begin());
-  const SimTime copied = occupy(link.source, transfer_time(size, profile_.tcp.copy));
+  const SimTime copied =
+      occupy(link.source, transfer_time(size, profile_.tcp.copy), "copy for", link, size);
   link.copies.push_back(link.is_inside ? copied + *profile_.loopback : copied);
   hand_over(link.there, size, Wake::Bring, index);
 }
@@ -370,12 +392,13 @@ bool MpiExecutor::take(std::uint32_t rank, const Step& step) {
   const bool is_sum = step.kind == StepKind::Reduce;
   const Bytes had = caches_->write(rank, step.chunks);
   const SimTime moved = receiving(rank, link, size);
-  const SimTime there = occupy(rank, is_sum ? moved : moved + writing(had, had, profile_.copy));
+  const SimTime there = occupy(rank, is_sum ? moved : moved + writing(had, had, profile_.copy),
+                               "receive from", link, size);
   if (is_in_place(link, size)) {
     wake(there + profile_.shared->latency, Wake::Release, step.connection);
   }
   if (is_sum) {
-    (void)occupy(rank, writing(size, had, profile_.sum));
+    (void)occupy(rank, writing(size, had, profile_.sum), "add what came from", link, size);
   }
   --link.arrived;
   ranks_[rank].has_received = true;

@@ -42,6 +42,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/mpi/mpi_caches.h"
@@ -50,6 +51,7 @@
 #include "collectives/schedule/schedule.h"
 #include "network/contract/network.h"
 #include "sim/simulator.h"
+#include "sim/trace.h"
 
 namespace trainyard {
 
@@ -57,10 +59,11 @@ class MpiExecutor final : private EventHandler {
  public:
   // The schedule has one lane for each rank, in their order, and no other steps than messages. Rank
   // r is in the memory nodes[r]; those of one server have a host in common. `under_way` is what
-  // mpi_under_way() says. The arguments must outlive the executor.
+  // mpi_under_way() says. The arguments must outlive the executor. With a trace, what the CPU of
+  // each rank is busy with is recorded.
   MpiExecutor(Simulator& simulator, Network& network, const Topology& topology,
               const Schedule& schedule, std::span<const NodeId> nodes, const MpiProfile& profile,
-              Bytes size, std::uint32_t under_way);
+              Bytes size, std::uint32_t under_way, TraceRecorder* trace = nullptr);
 
   void start(const MpiCopies& copies);  // All ranks begin with these.
   // When the last rank has ended; none if one never does. After the simulator has run.
@@ -144,8 +147,9 @@ class MpiExecutor final : private EventHandler {
   void match(std::uint32_t index);
   // Lets a rank go on that waits.
   void resume(std::uint32_t rank);
-  // Keeps the CPU of a rank busy; returns until when.
-  SimTime occupy(std::uint32_t rank, SimTime busy);
+  // Keeps the CPU of a rank busy with `what` for a message of that link; returns until when.
+  SimTime occupy(std::uint32_t rank, SimTime busy, std::string_view what, const Link& link,
+                 Bytes size = {});
   [[nodiscard]] bool is_eager(const Link& link, Bytes size) const;
   [[nodiscard]] bool is_in_place(const Link& link, Bytes size) const;
   [[nodiscard]] bool is_announced(const Link& link, Bytes size) const;
@@ -166,6 +170,8 @@ class MpiExecutor final : private EventHandler {
   std::uint32_t left_ = 0;
   SimTime end_ = {};
   std::uint64_t messages_ = 0;
+  TraceRecorder* trace_;
+  std::vector<TraceTrackId> tracks_ = {};  // One for each rank, with a trace only.
 };
 
 }  // namespace trainyard

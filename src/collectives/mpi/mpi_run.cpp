@@ -40,13 +40,13 @@ std::vector<NodeId> mpi_nodes(const Cluster& cluster, std::string_view runtime) 
 
 MpiTiming time_mpi(const Cluster& cluster, const std::vector<NodeId>& nodes, std::string_view name,
                    const MpiCall& call, const MpiRules& rules, const MpiProfile& profile,
-                   Fidelity fidelity, const PacketOptions& packet) {
+                   Fidelity fidelity, const PacketOptions& packet, TraceRecorder* trace) {
   const auto schedule = mpi_schedule(name, call, rules);
   Routing routing(cluster.topology, cluster.routing);
   Simulator simulator;
   const auto network = make_network(fidelity, simulator, routing, packet);
   MpiExecutor executor(simulator, *network, cluster.topology, *schedule, nodes, profile, call.size,
-                       mpi_under_way(name, call));
+                       mpi_under_way(name, call), trace);
   executor.start(mpi_copies(name, call));
   simulator.run();
   MpiTiming timing{.messages = executor.messages(),

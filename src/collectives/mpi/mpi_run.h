@@ -13,6 +13,7 @@
 #include "collectives/mpi/mpi_schedule.h"
 #include "network/contract/network.h"
 #include "network/packet/packet_options.h"
+#include "sim/trace.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
@@ -35,6 +36,6 @@ struct MpiTiming {
 [[nodiscard]] MpiTiming time_mpi(const Cluster& cluster, const std::vector<NodeId>& nodes,
                                  std::string_view name, const MpiCall& call, const MpiRules& rules,
                                  const MpiProfile& profile, Fidelity fidelity,
-                                 const PacketOptions& packet);
+                                 const PacketOptions& packet, TraceRecorder* trace = nullptr);
 
 }  // namespace trainyard

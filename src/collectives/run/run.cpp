@@ -190,7 +190,8 @@ class LateExecutor final : private EventHandler {
                PlacedSchedule placed)
       : EventHandler(simulator),
         placed_(std::move(placed)),
-        executor_(simulator, network, *placed_.schedule, placed_.placement.nodes, job.job.size) {
+        executor_(simulator, network, *placed_.schedule, placed_.placement.nodes, job.job.size,
+                  job.job.trace) {
     simulator.schedule(job.start, *this, 0);
   }
 
@@ -288,6 +289,7 @@ SharedRun run_together(const Cluster& cluster, std::span<const CommunicatorJob> 
   simulator.run();
   SharedRun run{.fingerprint = simulator.fingerprint(),
                 .network = network->stats(),
+                .link_use = network->link_use(),
                 .complaint = network->complaint()};
   for (const auto& each : executors) {
     run.channels.push_back(each->channels());

@@ -83,7 +83,7 @@ struct TransferProgress {
 // A communicator beside others on one network.
 struct CommunicatorJob {
   std::vector<int> ranks;  // Ranks of the cluster, each once, rising.
-  CollectiveJob job;       // Without a schedule, a trace and counters.
+  CollectiveJob job;       // Without a schedule and counters.
   SimTime start = {};
 };
 
@@ -92,6 +92,7 @@ struct SharedRun {
   std::vector<int> channels = {};
   std::uint64_t fingerprint = 0;
   NetworkStats network = {};
+  std::vector<LinkUse> link_use = {};         // The load of all, as of CollectiveResult.
   std::optional<std::string> complaint = {};  // See CollectiveResult; there are no ends then.
 };
 

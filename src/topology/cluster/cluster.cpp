@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "topology/cluster/cluster_document.h"
 #include "topology/cluster/cluster_keys.h"
 #include "topology/cluster/faults.h"
 #include "topology/cluster/reach.h"
@@ -332,6 +333,13 @@ Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalog
                      const ClusterOverrides& overrides) {
   ConfigDocument document = ConfigDocument::load(file);
   return build_cluster(document, catalogue, overrides);
+}
+
+ConfigDocument cluster_document(const std::filesystem::path& file, const Catalogue& catalogue,
+                                const ClusterOverrides& overrides) {
+  ConfigDocument document = ConfigDocument::load(file);
+  apply_overrides(document, catalogue, overrides);
+  return document;
 }
 
 void keep_ranks(const std::vector<NodeId>& gpus, std::vector<int> ranks, Cluster& part) {

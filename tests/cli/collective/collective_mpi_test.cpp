@@ -118,7 +118,6 @@ TEST_CASE("the runtime mpi refuses what it does not have", "[cli][mpi]") {
   refuses("broadcast", {"--algo", "scatter_allgather_ring", "-b", "1M"},
           "--algo: expected an algorithm that has a schedule");
   REQUIRE_THROWS_AS(mpi_json("all_reduce", {"--env", "NCCL_ALGO=Ring"}), ConfigError);
-  REQUIRE_THROWS_AS(mpi_json("all_reduce", {"--trace", "t.json"}), ConfigError);
 }
 
 // Measured by validation/box/measure; the model had not seen it.

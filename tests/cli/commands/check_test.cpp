@@ -4,6 +4,7 @@
 #include "cli/common/commands.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sim/config_error.h"
@@ -59,6 +60,22 @@ TEST_CASE("a broken cable is a warning, which fails only where asked for") {
   REQUIRE(lenient.status == 0);
   REQUIRE(lenient.text.find(file + ": warning: fault: server0/nic0 - leaf0 pulled: ") == 0);
   REQUIRE(check({file, "--pull", "server0/nic0,leaf0", "--strict"}).status == 1);
+}
+
+TEST_CASE("findings are rows for programs") {
+  const Result noted = check(
+      {kConfigs + "clusters/dgx-h100.yaml", "--pull", "server0/nic0,leaf0", "--format", "json"});
+  const nlohmann::json found = nlohmann::json::parse(noted.text);
+  REQUIRE(found["files"] == 1);
+  REQUIRE(found["errors"] == 0);
+  REQUIRE(found["warnings"] > 0);
+  REQUIRE(found["findings"].size() ==
+          found["warnings"].get<std::size_t>() + found["notes_found"].get<std::size_t>());
+  REQUIRE(std::ranges::any_of(found["findings"], [](const nlohmann::json& row) {
+    return row["severity"] == "warning" && row["code"] == "fault";
+  }));
+  REQUIRE(check({kConfigs + "hardware/gpus.yaml", "--format", "csv"}).text ==
+          "place,severity,code,message\n");
 }
 
 TEST_CASE("a mistake in a file is an error with its place, and the others are still checked") {

@@ -52,8 +52,9 @@ TEST_CASE("requests that are no run get one line each", "[serve]") {
       {R"({"words": ["step"], "more": 1})",
        "request: expected the keys words and form, found \"more\""},
       {R"({"words": ["step"], "form": "xml"})",
-       "form: expected json, csv or report, found \"xml\""},
-      {R"({"words": ["step"], "form": 1})", "form: expected json, csv or report, found \"\""},
+       "form: expected json, csv, report, cluster or workload, found \"xml\""},
+      {R"({"words": ["step"], "form": 1})",
+       "form: expected json, csv, report, cluster or workload, found \"\""},
       {R"({"words": []})",
        "words: expected step, collective, search, traffic, cost, explain step or explain "
        "collective, found \"\""},

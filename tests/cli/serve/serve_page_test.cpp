@@ -111,6 +111,14 @@ void answer(OpenPage& page, const Question& question) {
   REQUIRE(page.text_of("a-shown") == shown);
 }
 
+bool has_charting_library() {
+  const bool is_there = std::filesystem::exists("/usr/share/javascript/d3/d3.min.js");
+  if (!is_there) {
+    WARN("no libjs-d3: no report is made");
+  }
+  return is_there;
+}
+
 bool has_browser() {
   if (!Browser::exists()) {
     WARN("no chromium: the page is not looked at");
@@ -208,11 +216,73 @@ TEST_CASE("what the page exports is a sweep of one point, the rows and the repor
   const std::string json_text = run_shell(words + " --format json", folder.path()).output;
   const double seconds = json::parse(json_text).at("step_time_s");
   REQUIRE(sweep.output.find(std::to_string(seconds).substr(0, 6)) != std::string::npos);
-  if (!std::filesystem::exists("/usr/share/javascript/d3/d3.min.js")) {
-    WARN("no libjs-d3: no report is made");
+  folder.write("cluster.yaml", exported("cluster"));
+  folder.write("workload.yaml", exported("workload"));
+  const ProgramResult by_files =
+      run_shell("trainyard step --cluster cluster.yaml --workload workload.yaml --format json",
+                folder.path());
+  INFO(by_files.error);
+  REQUIRE(by_files.status == 0);
+  REQUIRE(json::parse(by_files.output).at("step_time_s") == seconds);
+  if (!has_charting_library()) {
     return;
   }
   REQUIRE(exported("report").find("<!DOCTYPE html>") == 0);
+}
+
+TEST_CASE("links are drawn in colours of a fixed scale, and their view is a link", "[serve]") {
+  if (!has_browser() || !has_charting_library()) {
+    return;
+  }
+  OpenPage page("collective all_reduce --cluster dgx-h100 --nodes 2 --minbytes 64M --maxbytes 64M");
+  page.wait_until_shown();
+  page.go_to("a-links");
+  Browser& browser = page.browser();
+  browser.press("Enter");
+  const std::string drawn = "document.querySelectorAll('#a-drawn svg.links line').length";
+  browser.wait_for(drawn);
+  const std::string shown = page.text_of("a-drawn");
+  REQUIRE(shown.find("100 % busy") != std::string::npos);
+  REQUIRE(browser.value("shareColour(0)") == "rgb(207,203,221)");
+  REQUIRE(browser.value("shareColour(1)") == "rgb(68,1,84)");
+  const std::string link = browser.value("location.hash");
+  REQUIRE(link.find("show=links") != std::string::npos);
+  page.open_link("/" + link);
+  page.wait_until_shown();
+  browser.wait_for(drawn);
+  REQUIRE(page.text_of("a-drawn") == shown);
+  page.go_to("a-links");
+  browser.press("Enter");
+  REQUIRE(page.text_of("a-drawn").empty());
+  REQUIRE(browser.complaints() == "");
+}
+
+TEST_CASE("pictures of the page in light, dark and phone width are in the build folder",
+          "[serve]") {
+  if (!has_browser()) {
+    return;
+  }
+  const std::filesystem::path folder =
+      std::filesystem::path(program_path()).parent_path().parent_path() / "pictures";
+  std::filesystem::create_directories(folder);
+  OpenPage page;
+  page.wait_until_shown();
+  Browser& browser = page.browser();
+  std::vector<std::string> pictures;
+  const auto take = [&](const std::string& name, const std::string& scheme, int width) {
+    browser.prefer(scheme);
+    browser.resize(width, 1000);
+    const std::filesystem::path file = folder / ("serve-" + name + ".png");
+    browser.take_picture(file.string());
+    pictures.push_back(read_text_file(file));
+    REQUIRE(pictures.back().substr(0, 8) == "\x89PNG\r\n\x1a\n");
+    REQUIRE(browser.value("document.documentElement.scrollWidth <= " + std::to_string(width)) ==
+            true);
+  };
+  take("light", "light", 1280);
+  take("dark", "dark", 1280);
+  take("phone", "light", 360);
+  REQUIRE(pictures[0] != pictures[1]);
 }
 
 TEST_CASE("a wrong value says so in one line, and the way back is there", "[serve]") {

@@ -91,6 +91,16 @@ TEST_CASE("names of clusters, workloads, models and parts are completed") {
   REQUIRE(completed({"jobs", "--job", "mixtral-8x7b"}).front().ends_with("@"));
 }
 
+TEST_CASE("the last item of a list is completed, to those that are not in it yet") {
+  REQUIRE(completed({"collective", "all_reduce", "--algo", "rin"}) == Words{"ring"});
+  REQUIRE(completed({"collective", "all_reduce", "--algo", "ring,tr"}) == Words{"ring,tree"});
+  REQUIRE(completed({"collective", "all_reduce", "--algo=ring,tr"}) == Words{"--algo=ring,tree"});
+  REQUIRE(completed({"collective", "all_reduce", "--algo", "ring,rin"}).empty());
+  REQUIRE(completed({"collective", "all_reduce", "--proto", "ll,"}) ==
+          Words{"ll,ll128", "ll,simple"});
+  REQUIRE(has(completed({"search", "--schedule", "1f1b,"}), "1f1b,gpipe"));
+}
+
 TEST_CASE("the values of --man and --completion are completed") {
   REQUIRE(completed({"--completion", ""}) == Words{"bash", "zsh", "fish"});
   REQUIRE(completed({"--man", "ex"}) == Words{"explain", "explain-step", "explain-collective"});

@@ -59,6 +59,19 @@ TEST_CASE("on one server each phase is a copy over each link", "[collectives][hc
   REQUIRE(timed(cluster, Operation::AllReduce, kib(8)).messages == 14);
 }
 
+TEST_CASE("a recorded call of HCCL takes as long and has each message", "[collectives][hccl]") {
+  const Cluster cluster = servers(2);
+  const HcclMachine machine = hccl_machine(cluster);
+  const HcclPlan plan =
+      choose_hccl(machine, HcclEnvironment::parse({}), Operation::AllGather, mib(1));
+  TraceRecorder recorder;
+  const HcclTiming recorded =
+      time_hccl(cluster, machine, plan, kProfile,
+                {.operation = Operation::AllGather, .size = mib(1), .trace = &recorder});
+  REQUIRE(recorded.time == timed(cluster, Operation::AllGather, mib(1)).time);
+  REQUIRE(recorder.spans().size() == recorded.messages);
+}
+
 TEST_CASE("loops follow one another", "[collectives][hccl]") {
   const Cluster cluster = servers(2);
   const std::vector<std::string> ring{"HCCL_ALGO=level0:NA;level1:ring", "HCCL_BUFFSIZE=4"};

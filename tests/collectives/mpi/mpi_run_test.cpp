@@ -47,6 +47,22 @@ TEST_CASE("a broadcast to one rank is a message", "[collectives][mpi]") {
               transfer_time(longer, shared.read));
 }
 
+TEST_CASE("what a CPU is busy with is recorded and changes no time", "[collectives][mpi]") {
+  const Cluster host = shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = 2});
+  TraceRecorder recorder;
+  const MpiCall call{.operation = Operation::Broadcast, .ranks = 2, .size = kib(1)};
+  const MpiTiming recorded =
+      time_mpi(host, mpi_nodes(host), "chain", call, shipped_mpi_rules(), shipped_mpi_profile(),
+               Fidelity::Flow, roce_options(), &recorder);
+  REQUIRE(recorded.time == time_of(host, Operation::Broadcast, "chain", kib(1)));
+  REQUIRE(recorder.tracks().size() == 2);
+  REQUIRE(recorder.spans().size() == 2);
+  REQUIRE(recorder.name(recorder.spans()[0].name) == "send to rank 1");
+  REQUIRE(recorder.spans()[0].start == SimTime());
+  REQUIRE(recorder.name(recorder.spans()[1].name) == "receive from rank 0");
+  REQUIRE(recorder.spans()[1].end == recorded.time);
+}
+
 TEST_CASE("sums and copies of its own take a rank's time", "[collectives][mpi]") {
   const MpiProfile profile = shipped_mpi_profile();
   const MpiProfile::Shared& shared = *profile.shared;
