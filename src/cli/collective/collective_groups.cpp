@@ -245,7 +245,7 @@ void run_plain_groups(const CollectiveRequest& request, const std::vector<GroupS
   if (request.runtime.fidelity() == Fidelity::Packet) {
     add_packet_notes(request.packet, cluster.routing, report.notes);
   }
-  outcome.show = [cluster = outcome.cluster, groups, jobs = runs.back().jobs,
+  outcome.show = [cluster = outcome.cluster.get(), groups, jobs = runs.back().jobs,
                   size = sizes.back()](TraceRecorder& recorder) {
     return show(*cluster, groups, jobs, size, recorder);
   };
@@ -267,7 +267,7 @@ Bytes size_of_group(const GroupSpec& group, Operation operation, Bytes size) {
 GroupsOutcome run_groups(const CollectiveRequest& request, spdlog::logger& log) {
   GroupsOutcome outcome;
   GroupsReport& report = outcome.report;
-  outcome.cluster = std::make_shared<const Cluster>(load_ranks(request, report.notes, log));
+  outcome.cluster = std::make_unique<const Cluster>(load_ranks(request, report.notes, log));
   const Cluster& cluster = *outcome.cluster;
   const std::vector<GroupSpec> groups =
       read_groups(*request.groups, static_cast<int>(cluster.gpus.size()));

@@ -19,9 +19,9 @@ namespace trainyard {
 struct GroupsOutcome {
   GroupsReport report;
   bool complete = true;  // Whether all runs were.
-  std::shared_ptr<const Cluster> cluster = {};
+  std::unique_ptr<const Cluster> cluster = {};
   // Runs all groups at the largest size again and records them; nothing with NCCL's event model.
-  // The request must outlive it.
+  // The request and this outcome must outlive it.
   std::function<ShownRun(TraceRecorder&)> show = {};
 };
 

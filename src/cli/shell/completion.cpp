@@ -106,7 +106,7 @@ std::vector<NextWord> values_for(const Command& command, const Typed& typed, con
       found.push_back({.text = std::move(choice)});
     }
   }
-  // Of a list the last item is completed, to those that are not in it yet.
+  // The last item of a list is completed, to those that are not in it yet.
   const std::size_t begun = row.value == "LIST" ? word.rfind(',') + 1 : 0;
   const std::vector<std::string> items = split_list(word.substr(0, begun));
   for (NextWord& each : named_values(command, row.traits.names, word.substr(begun))) {

@@ -27,7 +27,7 @@ struct HcclCall {
   Bytes size;  // In the sense of nccl-tests; see aligned_size (collectives/run/run.h).
   Fidelity fidelity = Fidelity::Flow;
   PacketOptions packet = roce_options();
-  TraceRecorder* trace = nullptr;  // Of the first loop, from the start of its tasks.
+  TraceRecorder* trace = nullptr;  // Gets the first loop, from the start of its tasks.
 };
 
 struct HcclTiming {
