@@ -31,10 +31,8 @@ class PacketNetwork final : public Network, private EventHandler {
 
   ConnectionId connect(const ConnectionSpec& spec) override;
   void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
-  // With TCP the last completion: behind it come ACKs that are put off, and timers.
-  [[nodiscard]] SimTime quiet_time() const override {
-    return engine_.fabric().options().acks_wait() ? last_end_ : simulator_.now();
-  }
+  // Behind the last completion come ACKs, credits that nobody uses, and timers.
+  [[nodiscard]] SimTime quiet_time() const override { return last_end_; }
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override {
