@@ -163,8 +163,8 @@ class Network {
                     std::uint64_t token) = 0;
 
   // A lower bound on the time by which all that was sent can have arrived, from what each link had
-  // to carry. Engines in which messages do contend return the present: there, completions say it
-  // all.
+  // to carry. Engines in which messages do contend return the present or their last completion:
+  // there, completions say it all.
   [[nodiscard]] virtual SimTime quiet_time() const = 0;
 
   // Memory for this many connections.
