@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/transfer_pair.h"
 #include "report/formats/table.h"
 
 namespace trainyard {
@@ -105,13 +106,7 @@ Document tcp_document(const Cluster& cluster, const Transfer& pair, const Socket
                     .latency = tcp_latency(path, settings, size),
                     .cpu = tcp_cpu(settings, size)});
   }
-  const std::string& from = cluster.topology.node(pair.source).name;
-  const std::string& to = cluster.topology.node(pair.target).name;
-  Document document{.heading = {fmt::format("Simulated by Trainyard: cluster {}, {} to {}, {}",
-                                            cluster.name, from, to, describe(settings))}};
-  document.add("cluster", cluster.name);
-  document.add("from", from);
-  document.add("to", to);
+  Document document = pair_document(cluster, pair, describe(settings));
   document.add("tcp", describe(settings));
   document.add(NamedTable{.key = "rows", .table = tcp_table(rows, tcp_payload(settings))});
   return document;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/transfer_pair.h"
 #include "report/formats/table.h"
 
 namespace trainyard {
@@ -130,13 +131,7 @@ Document verb_document(const Cluster& cluster, const Transfer& pair, const VerbS
                     .latency = verb_latency(path, settings, size),
                     .registration = registration_time(size)});
   }
-  const std::string& from = cluster.topology.node(pair.source).name;
-  const std::string& to = cluster.topology.node(pair.target).name;
-  Document document{.heading = {fmt::format("Simulated by Trainyard: cluster {}, {} to {}, {}",
-                                            cluster.name, from, to, describe(settings))}};
-  document.add("cluster", cluster.name);
-  document.add("from", from);
-  document.add("to", to);
+  Document document = pair_document(cluster, pair, describe(settings));
   document.add("verb", std::string(kVerbs[static_cast<std::size_t>(settings.verb)]));
   document.add(NamedTable{.key = "rows", .table = verb_table(rows, settings.registers)});
   return document;

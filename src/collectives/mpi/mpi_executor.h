@@ -33,8 +33,8 @@
 // Two ranks are in step, that is within the latency of a message of each other, at the beginning
 // and after both have had long messages of each other at once, and no other messages between hosts
 // since. Ranks that wait poll; a rank answers and reads only when nothing else keeps its CPU busy.
-// What has been announced is answered in the order of receives, or, of those that a rank has posted
-// in advance (mpi_under_way), as it comes.
+// A rank answers announcements in the order of its receives; those for which it has posted receives
+// in advance (mpi_under_way) it answers as they come.
 #pragma once
 
 #include <cstdint>

@@ -69,7 +69,7 @@ struct BufferProfile {
   int lossy_alpha = 0;
   bool trims = false;  // Packets without room go on as headers.
   Bytes queue{};       // Bound of each port, instead of memory that ports share; 0: none.
-  Bytes burst{};       // What a link shaped by a bucket sends at once after a pause; 0: a line.
+  Bytes burst{};       // A link shaped by a bucket sends it at once after a pause; 0: a line.
 };
 
 // Settings of ports with a queue for each priority.

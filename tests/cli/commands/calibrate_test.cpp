@@ -163,8 +163,9 @@ TEST_CASE("calibrate keeps no rows out of any fit where it is asked to", "[cli][
     arguments.insert(arguments.end(), {"--format", "json"});
     const auto report = nlohmann::json::parse(run_calibration(arguments));
     for (const nlohmann::json& row : report.at(nlohmann::json::json_pointer(table))) {
+      // The first such row counts: hosts have one, kernels have one for each measurement.
       if (row.value("rows", row.value("use", "")) == "kept out") {
-        return row["count"].get<int>();  // Of hosts, and of the first measurement of kernels.
+        return row["count"].get<int>();
       }
     }
     return 0;

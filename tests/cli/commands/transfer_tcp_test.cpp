@@ -12,45 +12,24 @@
 #include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/program.h"
+#include "support/transfers.h"
 
 namespace trainyard {
 namespace {
 
-const std::vector<std::string> kTcpPair = {
-    "--cluster", "azure-nd-a100-v4", "--from", "server0/memory0", "--to", "server1/memory0"};
-
-std::string run_tcp(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = kTcpPair;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out;
-  REQUIRE(run_command(transfer_command(), arguments, out) == 0);
-  return out.str();
-}
-
-std::string error_tcp(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = kTcpPair;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out;
-  try {
-    (void)run_command(transfer_command(), arguments, out);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST_CASE("sockets have a row for each size, as table, CSV and JSON") {
-  REQUIRE(run_tcp({"--tcp", "--size", "8..64", "--sockets", "4", "--cores", "2", "--mtu", "9000",
-                   "--tso", "off", "--gro", "off", "--zero-copy", "huge-pages"})
-              .rfind("# Simulated by Trainyard: cluster Azure ND A100 v4, server0/memory0 to "
-                     "server1/memory0, TCP, 4 sockets and 2 cores at either end, MTU 9000, TSO "
-                     "off, GRO off, zero copy huge-pages\n",
-                     0) == 0);
-  REQUIRE(run_tcp({"--tcp", "--size", "64", "--format", "csv"})
+  REQUIRE(
+      printed_between_hosts({"--tcp", "--size", "8..64", "--sockets", "4", "--cores", "2", "--mtu",
+                             "9000", "--tso", "off", "--gro", "off", "--zero-copy", "huge-pages"})
+          .rfind("# Simulated by Trainyard: cluster Azure ND A100 v4, server0/memory0 to "
+                 "server1/memory0, TCP, 4 sockets and 2 cores at either end, MTU 9000, TSO "
+                 "off, GRO off, zero copy huge-pages\n",
+                 0) == 0);
+  REQUIRE(printed_between_hosts({"--tcp", "--size", "64", "--format", "csv"})
               .rfind("size_bytes,rate_gb_per_s,latency_us,sender_ns_per_byte,"
                      "receiver_ns_per_byte,sender_ns_per_packet,receiver_ns_per_packet,limit\n64,",
                      0) == 0);
-  const auto json = nlohmann::json::parse(run_tcp({"--tcp", "--format", "json"}));
+  const auto json = nlohmann::json::parse(printed_between_hosts({"--tcp", "--format", "json"}));
   REQUIRE(json["tcp"] == "TCP, 1 socket and 1 core at either end, MTU 1500, TSO on, GRO on");
   REQUIRE(json["rows"].size() == 23);
   REQUIRE(json["rows"][0]["limit"] == "sender core");
@@ -60,17 +39,23 @@ TEST_CASE("sockets have a row for each size, as table, CSV and JSON") {
 }
 
 TEST_CASE("what does not go with sockets is refused in one line") {
-  REQUIRE(error_tcp({"--tcp", "--verb", "write"}) == "--tcp: expected without --verb, found both");
-  REQUIRE(error_tcp({"--tcp", "--fidelity", "packet"}) ==
+  REQUIRE(refused_between_hosts({"--tcp", "--verb", "write"}) ==
+          "--tcp: expected without --verb, found both");
+  REQUIRE(refused_between_hosts({"--tcp", "--fidelity", "packet"}) ==
           "--tcp: expected without --fidelity, found both");
-  REQUIRE(error_tcp({"--tcp", "--both-ways"}) == "--tcp: expected without --both-ways, found both");
-  REQUIRE(error_tcp({"--tcp", "--qps", "2"}) ==
+  REQUIRE(refused_between_hosts({"--tcp", "--both-ways"}) ==
+          "--tcp: expected without --both-ways, found both");
+  REQUIRE(refused_between_hosts({"--tcp", "--qps", "2"}) ==
           "--qps: expected --verb NAME beside it, found none");
-  REQUIRE(error_tcp({"--tcp", "--pfc", "off"}).find("--pfc: expected --fidelity packet") == 0);
-  REQUIRE(error_tcp({"--sockets", "2"}) == "--sockets: expected with --tcp, found alone");
-  REQUIRE(error_tcp({"--tcp", "--mtu", "575"}).find("--mtu: expected") == 0);
-  REQUIRE(error_tcp({"--tcp", "--sockets", "0"}).find("--sockets: expected") == 0);
-  REQUIRE(error_tcp({"--tcp", "--zero-copy", "yes"}).find("--zero-copy: expected off, on or") == 0);
+  REQUIRE(
+      refused_between_hosts({"--tcp", "--pfc", "off"}).find("--pfc: expected --fidelity packet") ==
+      0);
+  REQUIRE(refused_between_hosts({"--sockets", "2"}) ==
+          "--sockets: expected with --tcp, found alone");
+  REQUIRE(refused_between_hosts({"--tcp", "--mtu", "575"}).find("--mtu: expected") == 0);
+  REQUIRE(refused_between_hosts({"--tcp", "--sockets", "0"}).find("--sockets: expected") == 0);
+  REQUIRE(refused_between_hosts({"--tcp", "--zero-copy", "yes"})
+              .find("--zero-copy: expected off, on or") == 0);
   std::ostringstream out;
   REQUIRE_THROWS_WITH(
       run_command(transfer_command(),

@@ -5,40 +5,25 @@
 
 #include <nlohmann/json.hpp>
 
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "cli/common/commands.h"
-#include "sim/config_error.h"
-#include "support/program.h"
+#include "support/transfers.h"
 
 namespace trainyard {
 namespace {
 
-// Rows of the verbs between the memories of two servers with HDR.
-const std::vector<std::string> kHostPair = {
-    "--cluster", "azure-nd-a100-v4", "--from", "server0/memory0",
-    "--to",      "server1/memory0",  "--verb"};
+std::vector<std::string> with_verb(std::vector<std::string> more) {
+  more.insert(more.begin(), "--verb");
+  return more;
+}
 
 std::string run_verbs(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = kHostPair;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out;
-  REQUIRE(run_command(transfer_command(), arguments, out) == 0);
-  return out.str();
+  return printed_between_hosts(with_verb(more));
 }
 
 std::string error_verbs(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = kHostPair;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  std::ostringstream out;
-  try {
-    (void)run_command(transfer_command(), arguments, out);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refused_between_hosts(with_verb(more));
 }
 
 TEST_CASE("verbs have a row for each size, as table, CSV and JSON") {

@@ -57,7 +57,7 @@ TEST_CASE("the files of a command line give its figures", "[serve]") {
     return nlohmann::json::parse(result.output).at("step_time_ps");
   };
   REQUIRE(seconds(by_files) == seconds(by_words));
-  // What a page has exported it takes again.
+  // A page takes again what it has exported.
   const std::string again =
       file_of({"cost", "--cluster", "cluster.yaml"}, RunForm::Cluster, folder.path());
   REQUIRE(again.substr(again.find("\nname")) == cluster.substr(cluster.find("\nname")));
